@@ -1,0 +1,55 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const level_names[] = {"error", "warning", "info", "debug"};
+
+static tt_log_sink_t log_sink;
+static void *log_sink_context;
+static _Atomic int log_level = -1;  // -1: the environment has not been looked at
+
+static int level_now(void) {
+  int level = atomic_load_explicit(&log_level, memory_order_relaxed);
+  if (level >= 0) return level;
+  level = TT_LOG_WARNING;
+  const char *wanted = getenv("TORCHTPU_LOG");
+  for (int i = 0; wanted && i < 4; i++) {
+    if (strcmp(wanted, level_names[i]) == 0) level = i;
+  }
+  atomic_store_explicit(&log_level, level, memory_order_relaxed);
+  return level;
+}
+
+bool tt_log_enabled(tt_log_level_t level) { return (int)level <= level_now(); }
+
+void tt_log_text(const char *text, size_t size) {
+  if (log_sink) {
+    log_sink(log_sink_context, text, size);
+  } else {
+    fwrite(text, 1, size, stderr);
+  }
+}
+
+void tt_log(tt_log_level_t level, const char *format, ...) {
+  if (!tt_log_enabled(level)) return;
+  char line[2048];
+  int head = snprintf(line, sizeof line, "torchtpu %s: ", level_names[level]);
+  va_list args;
+  va_start(args, format);
+  int body = vsnprintf(line + head, sizeof line - (size_t)head - 1, format, args);
+  va_end(args);
+  if (body < 0) return;
+  size_t size = (size_t)head + (size_t)body;
+  if (size > sizeof line - 2) size = sizeof line - 2;
+  line[size] = '\n';
+  tt_log_text(line, size + 1);
+}
+
+void tt_log_set_sink(tt_log_sink_t sink, void *context) {
+  log_sink = sink;
+  log_sink_context = context;
+}

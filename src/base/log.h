@@ -1,0 +1,31 @@
+// The only way anything here reaches the user's terminal: stderr by default, or the host's sink.
+#ifndef TT_BASE_LOG_H_
+#define TT_BASE_LOG_H_
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tt_log_level_e { TT_LOG_ERROR, TT_LOG_WARNING, TT_LOG_INFO, TT_LOG_DEBUG } tt_log_level_t;
+
+// Thread-safe. Messages above the level (TORCHTPU_LOG: error, warning (default), info, debug) are
+// dropped. One call is one line; the newline is added.
+void tt_log(tt_log_level_t level, const char *format, ...) TT_PRINTF(2, 3);
+bool tt_log_enabled(tt_log_level_t level);
+
+// Unconditional text, as it is (dumps that the user asked for).
+void tt_log_text(const char *text, size_t size);
+
+// Where text goes; NULL restores stderr. Set before threads start.
+typedef void (*tt_log_sink_t)(void *context, const char *text, size_t size);
+void tt_log_set_sink(tt_log_sink_t sink, void *context);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TT_BASE_LOG_H_
