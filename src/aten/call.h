@@ -1,0 +1,100 @@
+// One PyTorch dispatcher call, as flat C data. The bridge fills it from the stack; everything in it
+// is borrowed for the time of the call.
+#ifndef TT_ATEN_CALL_H_
+#define TT_ATEN_CALL_H_
+
+#include "base/dtype.h"
+#include "base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tt_storage_s tt_storage_t;  // eager/storage.h
+
+typedef enum tt_arg_kind_e {
+  TT_ARG_NONE,     // an optional argument left out
+  TT_ARG_TENSOR,   // u.tensor
+  TT_ARG_TENSORS,  // u.tensors[count]; a left-out element of Tensor?[] has rank TT_NO_TENSOR
+  TT_ARG_BOOL,     // u.i; also a bool Scalar
+  TT_ARG_INT,      // u.i; also SymInt and an integer Scalar
+  TT_ARG_FLOAT,    // u.f; also a float Scalar
+  TT_ARG_COMPLEX,  // u.complex; a complex Scalar
+  TT_ARG_INTS,     // u.ints[count]
+  TT_ARG_FLOATS,   // u.floats[count]
+  TT_ARG_BOOLS,    // u.bools[count], one byte each
+  TT_ARG_SCALARS,  // u.scalars[count]
+  TT_ARG_DTYPE,    // u.i is a tt_dtype_t
+  TT_ARG_ENUM,     // layout, memory format, pin_memory...: u.i is PyTorch's ordinal
+  TT_ARG_DEVICE,   // u.i: device index of tpu, or -1 for the CPU
+  TT_ARG_STRING,   // u.string, count bytes, not terminated
+  TT_ARG_GENERATOR,  // u.generator
+} tt_arg_kind_t;
+
+typedef enum tt_tensor_flag_e {
+  TT_TENSOR_CONJ = 1,     // lazily conjugated: the logical value is conj(memory)
+  TT_TENSOR_NEG = 2,      // lazily negated
+  TT_TENSOR_WRAPPED = 4,  // a Python number: does not take part in promotion like a 0-d tensor
+  TT_TENSOR_HOST = 8,     // a 0-d CPU tensor: storage is NULL, its value is in `number`
+} tt_tensor_flag_t;
+
+typedef struct tt_number_s {
+  uint8_t kind;  // TT_ARG_BOOL, TT_ARG_INT, TT_ARG_FLOAT or TT_ARG_COMPLEX
+  union {
+    int64_t i;
+    double f;
+    double complex[2];
+  } u;
+} tt_number_t;
+
+#define TT_NO_TENSOR UINT32_MAX
+#define TT_MAX_RANK 64  // PyTorch's own limit
+
+typedef struct tt_tensor_s {
+  tt_storage_t *storage;
+  const int64_t *sizes, *strides;
+  int64_t offset;  // elements of dtype
+  uint32_t rank;
+  uint8_t dtype;  // tt_dtype_t
+  uint8_t flags;  // tt_tensor_flag_t
+  tt_number_t number;
+  const void *handle;  // the bridge's own (the TensorImpl)
+} tt_tensor_t;
+
+typedef struct tt_arg_s {
+  uint8_t kind;
+  uint32_t count;
+  union {
+    int64_t i;
+    double f;
+    double complex[2];
+    const tt_tensor_t *tensor;
+    const tt_tensor_t *tensors;
+    const int64_t *ints;
+    const double *floats;
+    const uint8_t *bools;
+    const tt_number_t *scalars;
+    const char *string;
+    struct tt_generator_s *generator;
+  } u;
+} tt_arg_t;
+
+// Which of an op's three dispatcher forms was called.
+typedef enum tt_variant_e {
+  TT_FUNCTIONAL,  // makes new tensors
+  TT_INPLACE,     // result i goes to the i-th mutated tensor argument, in schema order
+  TT_OUT,         // the same; the out arguments stand after the functional form's
+} tt_variant_t;
+
+typedef struct tt_call_s {
+  uint16_t op;       // index into tt_aten_ops
+  uint8_t variant;   // tt_variant_t
+  uint8_t arg_count;
+  int8_t device;     // index of the tpu the call runs on
+  const tt_arg_t *args;
+} tt_call_t;
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TT_ATEN_CALL_H_
