@@ -56,6 +56,9 @@ typedef enum tt_transpose_e { TT_NO_TRANSPOSE = 1, TT_TRANSPOSE, TT_ADJOINT } tt
 typedef enum tt_fft_e { TT_FFT, TT_IFFT, TT_RFFT, TT_IRFFT } tt_fft_t;
 typedef enum tt_rng_algorithm_e { TT_RNG_DEFAULT, TT_RNG_THREE_FRY, TT_RNG_PHILOX } tt_rng_algorithm_t;
 
+// No tensor has more dimensions; append and argument refuse it, so fixed arrays are safe.
+#define TT_MAX_RANK 64
+
 // A ranked tensor type. Dims are static; a scalar has rank 0. Borrowed from its graph's arena.
 typedef struct tt_type_s {
   tt_dtype_t dtype;
@@ -164,10 +167,13 @@ tt_status_t tt_graph_append(tt_graph_t *graph, tt_block_t *block, const tt_node_
 tt_status_t tt_graph_return(tt_graph_t *graph, tt_block_t *block, const tt_value_t *values,
                             uint32_t count) TT_MUST_USE;
 
+// The pointer stays readable until the graph dies, whatever is appended meanwhile.
 static inline const tt_type_t *tt_graph_type(const tt_graph_t *graph, tt_value_t value) {
   return &graph->values[value].type;
 }
 
+// An absent attribute means StableHLO's default: zeros for padding, ones for strides and dilations,
+// false for flags, empty for the lists of dimension numbers.
 const tt_attr_t *tt_node_attr(const tt_node_t *node, tt_attr_key_t key);  // NULL: absent
 int64_t tt_node_int(const tt_node_t *node, tt_attr_key_t key, int64_t otherwise);
 // The list, or NULL and *out_count = 0 where absent.

@@ -1,0 +1,140 @@
+// The eager engine: what the bridge calls. All functions are thread-safe.
+//
+// A storage is a mutable slot that names its current version, an immutable value (pending in a
+// window, or a device buffer). Tensors are PyTorch's own strided metadata over a storage. An op call
+// finds its instance (op + static facts of all arguments) in a cache; the recorder gives the
+// instance its input versions and makes output versions. Strict submits the instance's own program
+// at once; Debug also waits; DeferAndFuse appends to the stream's window and runs it at a flush.
+#ifndef TT_EAGER_EAGER_H_
+#define TT_EAGER_EAGER_H_
+
+#include "aten/call.h"
+#include "aten/lower.h"
+#include "pjrt/client.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum tt_eager_mode_e {
+  TT_MODE_STRICT,
+  TT_MODE_DEBUG,
+  TT_MODE_DEFER_AND_FUSE,
+} tt_eager_mode_t;
+
+// --- what the engine asks of the bridge ---------------------------------------------------------
+typedef struct tt_inferred_s {
+  tt_out_meta_t *outs;  // results of the functional form, arrays in `arena`
+  uint32_t out_count;
+  tt_arena_t *arena;
+} tt_inferred_t;
+
+typedef struct tt_eager_hooks_s {
+  void *context;
+  // Result metadata by PyTorch's own meta kernels, with PyTorch's own errors. Called on an instance
+  // cache miss only. For TT_INPLACE and TT_OUT it also runs that form's own checks (cast, overlap,
+  // resize) and infers the functional results where the functional form exists.
+  tt_status_t (*infer)(void *context, const tt_call_t *call, tt_inferred_t *out);
+  // The innermost Python frame, "file.py:12 in step" (Debug mode); false when there is none.
+  bool (*python_location)(void *context, char *buffer, size_t size);
+  void (*warn)(void *context, const char *message);
+} tt_eager_hooks_t;
+void tt_eager_install(const tt_eager_hooks_t *hooks);
+
+// --- devices ------------------------------------------------------------------------------------
+// Starts the client on the first use of a device (never at import). TORCHTPU_PLUGIN, XRT_TPU_CONFIG.
+tt_status_t tt_eager_start(void) TT_MUST_USE;
+bool tt_eager_is_started(void);
+tt_status_t tt_eager_device_count(int *out_count) TT_MUST_USE;  // starts the client
+tt_client_t *tt_eager_client(void);                             // NULL before the start
+tt_status_t tt_eager_synchronize(int device) TT_MUST_USE;  // flush all its windows, wait, report errors
+tt_status_t tt_eager_flush(int device) TT_MUST_USE;        // flush only
+
+tt_eager_mode_t tt_eager_mode(void);
+tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) TT_MUST_USE;  // flushes first
+void tt_eager_set_check_finite(bool on);                          // Debug: NaN/Inf after each op
+
+// --- storages -----------------------------------------------------------------------------------
+tt_status_t tt_storage_create(int device, size_t bytes, tt_storage_t **out_storage) TT_MUST_USE;
+void tt_storage_retain(tt_storage_t *storage);
+void tt_storage_release(tt_storage_t *storage);
+// A stable, unique, reserved (not backed) address; NULL for 0 bytes.
+void *tt_storage_address(const tt_storage_t *storage);
+size_t tt_storage_bytes(const tt_storage_t *storage);
+int tt_storage_device(const tt_storage_t *storage);
+// Keeps the common prefix, as PyTorch's resize_ does.
+tt_status_t tt_storage_resize(tt_storage_t *storage, size_t bytes) TT_MUST_USE;
+// The storage whose address range holds `address`, borrowed; NULL when none does.
+tt_storage_t *tt_storage_find(const void *address);
+
+// --- ops ----------------------------------------------------------------------------------------
+#define TT_MAX_OUTS 4096
+
+// One returned tensor of a functional call. `storage` is retained for the caller; metadata lives as
+// long as the process (it belongs to the instance).
+typedef struct tt_out_s {
+  tt_storage_t *storage;
+  const tt_out_meta_t *meta;
+  int64_t offset;
+} tt_out_t;
+
+typedef struct tt_outs_s {
+  uint32_t count;
+  tt_out_t *items;       // points to `inline_items` or to tt_alloc'ed memory
+  tt_out_t inline_items[8];
+} tt_outs_t;
+void tt_outs_deinit(tt_outs_t *outs);  // frees the array, not the storages
+
+// Runs one op of tt_aten_ops. Functional results arrive in `outs` (in-place and out= forms give
+// none: the bridge returns the mutated arguments). An UNIMPLEMENTED status whose message starts with
+// "lower:" means that there is no lowering for this form: the bridge goes on to its fallbacks.
+tt_status_t tt_eager_call(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
+
+// TT_ATEN_HOST ops have this type instead of tt_lower_fn_t.
+typedef tt_status_t (*tt_host_fn_t)(const tt_call_t *call, tt_outs_t *outs);
+
+// `host` is dense row-major, of dst's dtype and sizes; copied before the call returns.
+tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) TT_MUST_USE;
+// Waits. `host` receives src's logical value (conj, neg resolved) dense row-major.
+tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) TT_MUST_USE;
+// dst.copy_(src): casts, broadcasts, any views, also between devices.
+tt_status_t tt_eager_copy(const tt_tensor_t *dst, const tt_tensor_t *src) TT_MUST_USE;
+tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) TT_MUST_USE;
+
+// --- random numbers -----------------------------------------------------------------------------
+// A generator is a seed and an offset; every op that draws advances the offset. Refcounted.
+typedef struct tt_generator_s tt_generator_t;
+tt_status_t tt_generator_create(int device, tt_generator_t **out_generator) TT_MUST_USE;
+void tt_generator_release(tt_generator_t *generator);
+tt_generator_t *tt_generator_default(int device);  // borrowed
+void tt_generator_state(const tt_generator_t *g, uint64_t *out_seed, uint64_t *out_offset);
+void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset);
+
+// --- streams and events -------------------------------------------------------------------------
+// Stream 0 is the default. Each has its own window in DeferAndFuse; work of one stream runs in order.
+tt_status_t tt_stream_create(int device, int64_t *out_stream) TT_MUST_USE;
+int64_t tt_stream_current(int device);                    // of the calling thread
+void tt_stream_set_current(int device, int64_t stream);
+tt_status_t tt_stream_synchronize(int device, int64_t stream) TT_MUST_USE;
+bool tt_stream_query(int device, int64_t stream);
+
+typedef struct tt_event_s tt_event_t;
+tt_status_t tt_event_create(int device, tt_event_t **out_event) TT_MUST_USE;
+void tt_event_destroy(tt_event_t *event);
+tt_status_t tt_event_record(tt_event_t *event, int64_t stream) TT_MUST_USE;  // flushes the stream
+tt_status_t tt_event_wait(tt_event_t *event, int64_t stream) TT_MUST_USE;    // stream waits for event
+bool tt_event_query(tt_event_t *event);
+tt_status_t tt_event_synchronize(tt_event_t *event) TT_MUST_USE;
+tt_status_t tt_event_elapsed_ms(tt_event_t *start, tt_event_t *end, double *out_ms) TT_MUST_USE;
+
+// --- statistics ---------------------------------------------------------------------------------
+typedef struct tt_eager_stats_s {
+  int64_t instances, programs_compiled, program_hits, windows_flushed, window_hits, ops_recorded,
+      ops_submitted, compile_ns;
+} tt_eager_stats_t;
+void tt_eager_stats(tt_eager_stats_t *out_stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif  // TT_EAGER_EAGER_H_
