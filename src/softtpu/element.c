@@ -1,6 +1,7 @@
 #include "softtpu/element.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/half.h"
 
@@ -202,7 +203,7 @@ static tt_element_t convert_one(tt_wide_t wide, const tt_element_t *x, tt_dtype_
 
 void tt_element_convert(tt_dtype_t from, const void *data, int64_t count, tt_dtype_t to,
                         void *out) {
-  tt_complex_t in[CHUNK], result[CHUNK];
+  tt_element_t in[CHUNK], result[CHUNK];
   tt_wide_t wide_in = tt_element_wide(from), wide_out = tt_element_wide(to);
   size_t size_in = tt_element_wide_size(wide_in), size_out = tt_element_wide_size(wide_out);
   for (int64_t at = 0; at < count; at += CHUNK) {

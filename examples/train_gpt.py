@@ -1,0 +1,160 @@
+"""Train a character GPT (about 1 M parameters) on the English text that ships with Python.
+
+Ordinary PyTorch: nothing here names a TPU. The device is the machine's accelerator, or `--device`.
+
+    python examples/train_gpt.py --steps 200 --sample 200
+"""
+
+import argparse
+import json
+import math
+import sys
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Block(nn.Module):
+    """Pre-norm transformer block: (batch, time, width) -> the same."""
+
+    def __init__(self, width: int, heads: int):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, time_, width = x.shape
+        q, k, v = (
+            t.view(batch, time_, self.heads, width // self.heads).transpose(1, 2)
+            for t in self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        )
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(batch, time_, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    """Characters in, next-character logits out: (batch, time) int64 -> (batch, time, vocabulary)."""
+
+    def __init__(self, vocabulary: int, context: int, width: int, layers: int, heads: int):
+        super().__init__()
+        self.context = context
+        self.token, self.position = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        for p in self.parameters():
+            if p.dim() > 1:
+                nn.init.normal_(p, std=0.02)
+
+    def forward(self, index: torch.Tensor) -> torch.Tensor:
+        x = self.token(index) + self.position(torch.arange(index.shape[1], device=index.device))
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x))
+
+    @torch.no_grad()
+    def sample(self, index: torch.Tensor, count: int) -> torch.Tensor:
+        for _ in range(count):
+            logits = self(index[:, -self.context :])[:, -1]
+            index = torch.cat([index, torch.multinomial(F.softmax(logits, -1), 1)], 1)
+        return index
+
+
+def corpus() -> str:
+    from pydoc_data.topics import topics
+
+    return "\n".join(topics[key] for key in sorted(topics))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    accelerator = torch.accelerator.current_accelerator()
+    parser.add_argument("--device", default=str(accelerator) if accelerator else "cpu")
+    parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--context", type=int, default=128)
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--layers", type=int, default=5)
+    parser.add_argument("--heads", type=int, default=4)
+    parser.add_argument("--lr", type=float, default=1e-3)
+    parser.add_argument("--sample", type=int, default=0, help="characters to sample at the end")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--json", help="write losses and timings to this file")
+    args = parser.parse_args()
+
+    text = corpus()
+    alphabet = sorted(set(text))
+    code = {c: i for i, c in enumerate(alphabet)}
+    data = torch.tensor([code[c] for c in text])
+
+    torch.manual_seed(args.seed)  # weights and batches are drawn on the CPU: the same everywhere
+    model = GPT(len(alphabet), args.context, args.width, args.layers, args.heads).to(args.device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer,
+        lambda s: min(1, (s + 1) / 20) * 0.5 * (1 + math.cos(math.pi * s / max(args.steps, 1))),
+    )
+    draw = torch.Generator().manual_seed(args.seed)
+
+    def batch() -> tuple[torch.Tensor, torch.Tensor]:
+        at = torch.randint(len(data) - args.context - 1, (args.batch,), generator=draw)
+        rows = torch.stack([data[i : i + args.context + 1] for i in at]).to(args.device)
+        return rows[:, :-1], rows[:, 1:]
+
+    try:
+        from tqdm import tqdm
+
+        steps = tqdm(range(args.steps), desc=args.device, file=sys.stderr, mininterval=0.5)
+    except ImportError:
+        steps = range(args.steps)
+
+    losses, times = [], []
+    start = time.perf_counter()
+    for _ in steps:
+        inputs, targets = batch()
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        losses.append(loss.item())
+        times.append(time.perf_counter() - start)
+        if hasattr(steps, "set_postfix"):
+            steps.set_postfix(loss=f"{losses[-1]:.3f}")
+
+    result = {
+        "device": args.device,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "losses": losses,
+        "first_step_s": times[0],
+        "tokens_per_s": args.batch * args.context * (len(times) - 5) / (times[-1] - times[4])
+        if len(times) > 5
+        else None,
+        "steady_step_s": sorted(b - a for a, b in zip(times[4:], times[5:]))[(len(times) - 5) // 2]
+        if len(times) > 6
+        else None,
+    }
+    if torch.device(args.device).type != "cpu":
+        result["peak_bytes"] = torch.accelerator.max_memory_allocated()
+        module = getattr(torch, torch.device(args.device).type)
+        if hasattr(module, "cache_stats"):
+            result["cache"] = dict(module.cache_stats())
+        if hasattr(module, "fallback_stats"):
+            result["fallbacks"] = dict(module.fallback_stats())
+    if args.sample:
+        prompt = torch.tensor([[code["T"], code["h"], code["e"], code[" "]]], device=args.device)
+        result["sample"] = "".join(alphabet[i] for i in model.sample(prompt, args.sample)[0].tolist())
+        print(result["sample"])
+    if args.json:
+        with open(args.json, "w") as f:
+            json.dump(result, f)
+    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+
+
+if __name__ == "__main__":
+    main()
