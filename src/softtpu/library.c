@@ -1,0 +1,13 @@
+#include "softtpu/library.h"
+
+#include <stdatomic.h>
+
+static _Atomic(const tt_library_t *) installed;
+
+void tt_library_install(const tt_library_t *library) {
+  atomic_store_explicit(&installed, library, memory_order_release);
+}
+
+const tt_library_t *tt_library(void) {
+  return atomic_load_explicit(&installed, memory_order_acquire);
+}
