@@ -17,7 +17,7 @@ typedef enum tt_arg_kind_e {
   TT_ARG_TENSOR,   // u.tensor
   TT_ARG_TENSORS,  // u.tensors[count]; a left-out element of Tensor?[] has rank TT_NO_TENSOR
   TT_ARG_BOOL,     // u.i; also a bool Scalar
-  TT_ARG_INT,      // u.i; also SymInt and an integer Scalar
+  TT_ARG_INT,      // u.i; also SymInt (count 0: static) and an integer Scalar (count 1: a run-time value)
   TT_ARG_FLOAT,    // u.f; also a float Scalar
   TT_ARG_COMPLEX,  // u.complex; a complex Scalar
   TT_ARG_INTS,     // u.ints[count]

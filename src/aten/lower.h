@@ -139,7 +139,7 @@ typedef enum tt_aten_flag_e {
   TT_ATEN_INPLACE_ONLY = 8,     // the line's functional name does not exist in PyTorch: only the
                                 // in-place form is registered; result 0 has self's type
   TT_ATEN_HOST = 16,            // not a lowering: eager/ runs it in several steps (data-dependent
-                                // sizes, values read back); `lower` is a tt_host_fn_t there
+                                // sizes, values read back); `lower` is NULL
   TT_ATEN_KEEP_SELF_DTYPE = 32, // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 

@@ -27,13 +27,19 @@ typedef struct tt_inferred_s {
   tt_out_meta_t *outs;  // results of the functional form, arrays in `arena`
   uint32_t out_count;
   tt_arena_t *arena;
+  // Bit a: argument a is written (the schema's alias annotations). 0 stands for the usual case: the
+  // first argument of an in-place op, the trailing tensors of an out= op. Needed for ops that write
+  // several lists (_fused_adamw_). Result i goes to the i-th tensor of those arguments.
+  uint64_t mutated;
 } tt_inferred_t;
 
 typedef struct tt_eager_hooks_s {
   void *context;
   // Result metadata by PyTorch's own meta kernels, with PyTorch's own errors. Called on an instance
   // cache miss only. For TT_INPLACE and TT_OUT it also runs that form's own checks (cast, overlap,
-  // resize) and infers the functional results where the functional form exists.
+  // resize) and infers the functional results where the functional form exists; for
+  // TT_ATEN_INPLACE_ONLY it gives no results (they have the written tensors' types), only `mutated`.
+  // Not called for TT_ATEN_KEEP_SELF_DTYPE. Called without any lock of the engine.
   tt_status_t (*infer)(void *context, const tt_call_t *call, tt_inferred_t *out);
   // The innermost Python frame, "file.py:12 in step" (Debug mode); false when there is none.
   bool (*python_location)(void *context, char *buffer, size_t size);
