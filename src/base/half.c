@@ -88,3 +88,5 @@ float tt_f8e5m2_to_f32(uint8_t h) { return decode(h, e5m2_format); }
 uint8_t tt_f32_to_f8e5m2(float f) { return (uint8_t)encode((double)f, e5m2_format); }
 uint16_t tt_f64_to_bf16(double d) { return (uint16_t)encode(d, bf16_format); }
 uint16_t tt_f64_to_f16(double d) { return (uint16_t)encode(d, f16_format); }
+uint8_t tt_f64_to_f8e4m3fn(double d) { return (uint8_t)encode(d, e4m3_format); }
+uint8_t tt_f64_to_f8e5m2(double d) { return (uint8_t)encode(d, e5m2_format); }

@@ -31,5 +31,7 @@ uint8_t tt_f32_to_f8e5m2(float f);  // overflow gives infinity
 // From f64 with one rounding, never by way of f32's own rounding.
 uint16_t tt_f64_to_bf16(double d);
 uint16_t tt_f64_to_f16(double d);
+uint8_t tt_f64_to_f8e4m3fn(double d);
+uint8_t tt_f64_to_f8e5m2(double d);
 
 #endif  // TT_BASE_HALF_H_

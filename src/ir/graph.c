@@ -1,11 +1,9 @@
 #include "ir/graph.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/hash.h"
 #include "ir/internal.h"
 
 enum { V = -1, E = 1, C = 2, A = 4, S = 8, L = 16, T = 32 };  // ops.def's column letters

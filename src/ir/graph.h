@@ -82,6 +82,32 @@ typedef struct tt_attr_s {
   } u;
 } tt_attr_t;
 
+// Attributes for a tt_node_spec_t; the payloads are borrowed until append has copied them.
+static inline tt_attr_t tt_attr_int(tt_attr_key_t key, int64_t value) {
+  tt_attr_t a = {(uint16_t)key, TT_ATTR_KIND_INT, 0, {value}};
+  return a;
+}
+static inline tt_attr_t tt_attr_ints(tt_attr_key_t key, const int64_t *list, uint32_t count) {
+  tt_attr_t a = {(uint16_t)key, TT_ATTR_KIND_INTS, count, {0}};
+  a.u.ints = list;
+  return a;
+}
+static inline tt_attr_t tt_attr_string(tt_attr_key_t key, const char *text, uint32_t length) {
+  tt_attr_t a = {(uint16_t)key, TT_ATTR_KIND_STRING, length, {0}};
+  a.u.string = text;
+  return a;
+}
+static inline tt_attr_t tt_attr_bytes(tt_attr_key_t key, const void *bytes, uint32_t size) {
+  tt_attr_t a = {(uint16_t)key, TT_ATTR_KIND_BYTES, size, {0}};
+  a.u.bytes = bytes;
+  return a;
+}
+static inline tt_attr_t tt_attr_float(tt_attr_key_t key, double value) {
+  tt_attr_t a = {(uint16_t)key, TT_ATTR_KIND_FLOAT, 0, {0}};
+  a.u.f = value;
+  return a;
+}
+
 typedef struct tt_block_s tt_block_t;
 
 typedef struct tt_node_s {

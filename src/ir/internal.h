@@ -80,4 +80,12 @@ tt_status_t tt__infer_scalar_region(const tt__infer_t *c, uint32_t r, const char
 int64_t tt__window_output(int64_t size, int64_t window, int64_t stride, int64_t low, int64_t high,
                           int64_t base_dilation, int64_t window_dilation);
 
+// One element in memory (at most 16 bytes) from a number, converted exactly once; integers saturate.
+void tt__element_double(tt_dtype_t dtype, double value, void *out);
+void tt__element_int(tt_dtype_t dtype, int64_t value, void *out);
+// The identity of ADD, MULTIPLY, MAXIMUM, MINIMUM, AND, OR, XOR; false for another op or where the
+// type has none.
+bool tt__element_identity(tt_op_t op, tt_dtype_t dtype, void *out) TT_MUST_USE;
+bool tt__element_extreme(tt_dtype_t dtype, bool highest, void *out) TT_MUST_USE;
+
 #endif  // TT_IR_INTERNAL_H_
