@@ -1,0 +1,71 @@
+// The processes of one host that talk through shared memory: the software TPU's interconnect.
+//
+// Each rank owns a memfd that no path names; peers open it by way of the exchange, which only
+// processes that share the rendezvous store reach, and the kernel checks that they are the same
+// user. It holds a control page, two staging slots and one ring per sender; it goes away with the
+// last process, however that ended. Waiting watches the peers' pidfds, so that a dead rank is an
+// error at once; a silent one is an error after the timeout. Both name the rank, and break the
+// group for good: every later call fails the same way.
+#ifndef TT_DIST_GROUP_H_
+#define TT_DIST_GROUP_H_
+
+#include <stdatomic.h>
+
+#include "dist/reduce.h"
+
+// Gathers `size` bytes from every rank, in rank order, through the rendezvous store.
+typedef tt_status_t (*tt_exchange_fn_t)(void *context, const char *key, const void *mine,
+                                        size_t size, void *all);
+
+// Collectives: one at a time (the process group's thread). Send and receive: one thread a direction
+// and peer, beside the collectives. tt_group_abort: any thread.
+typedef struct tt_group_s tt_group_t;
+
+tt_status_t tt_group_create(uint32_t rank, uint32_t size, double timeout_s,
+                            tt_exchange_fn_t exchange, void *context,
+                            tt_group_t **out_group) TT_MUST_USE;
+void tt_group_destroy(tt_group_t *group);  // tells the peers that this rank has left
+uint32_t tt_group_rank(const tt_group_t *group);
+uint32_t tt_group_size(const tt_group_t *group);
+void tt_group_set_timeout(tt_group_t *group, double timeout_s);
+// Makes every pending and later call of this rank and its peers fail, naming this rank.
+void tt_group_abort(tt_group_t *group);
+
+// --- collectives (collective.c). Buffers are host memory; in and out may be the same array.
+// -----------
+tt_status_t tt_group_barrier(tt_group_t *group) TT_MUST_USE;
+tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
+                                const void *in, void *out, size_t elements) TT_MUST_USE;
+tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
+                            void *out, size_t elements, uint32_t root) TT_MUST_USE;
+tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, void *data, size_t elements,
+                               uint32_t root) TT_MUST_USE;
+// outs[k] receives rank k's array of elements[k] elements (they may differ; all ranks pass the same
+// list).
+tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void *in,
+                                void *const *outs, const size_t *elements) TT_MUST_USE;
+// ins[k] is what rank k gets the reduction of; out receives elements[rank] elements.
+tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
+                                    const void *const *ins, void *out,
+                                    const size_t *elements) TT_MUST_USE;
+// in_elements[k] elements go from ins[k] to rank k; out_elements[k] come from rank k to outs[k].
+tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void *const *ins,
+                                const size_t *in_elements, void *const *outs,
+                                const size_t *out_elements) TT_MUST_USE;
+tt_status_t tt_group_gather(tt_group_t *group, tt_dtype_t dtype, const void *in, void *const *outs,
+                            size_t elements, uint32_t root) TT_MUST_USE;
+tt_status_t tt_group_scatter(tt_group_t *group, tt_dtype_t dtype, const void *const *ins, void *out,
+                             size_t elements, uint32_t root) TT_MUST_USE;
+
+// --- point to point (channel.c) ------------------------------------------------------------------
+// Messages between two ranks with one tag arrive in order; other tags wait aside. The sizes must
+// agree.
+tt_status_t tt_group_send(tt_group_t *group, const void *data, size_t bytes, uint32_t to,
+                          uint32_t tag) TT_MUST_USE;
+tt_status_t tt_group_receive(tt_group_t *group, void *data, size_t bytes, uint32_t from,
+                             uint32_t tag) TT_MUST_USE;
+// From whichever rank's message comes first.
+tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
+                                 uint32_t *out_from) TT_MUST_USE;
+
+#endif  // TT_DIST_GROUP_H_

@@ -1,0 +1,108 @@
+// What group.c, collective.c and channel.c share.
+#ifndef TT_DIST_INTERNAL_H_
+#define TT_DIST_INTERNAL_H_
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "dist/group.h"
+
+#define TT_SLOT_BYTES ((size_t)1 << 20)  // one staging slot; a rank has two and alternates
+#define TT_CACHE_LINE 64
+
+typedef enum tt_collective_kind_e {
+  TT_COLLECTIVE_BARRIER,
+  TT_COLLECTIVE_ALL_REDUCE,
+  TT_COLLECTIVE_REDUCE,
+  TT_COLLECTIVE_BROADCAST,
+  TT_COLLECTIVE_ALL_GATHER,
+  TT_COLLECTIVE_REDUCE_SCATTER,
+  TT_COLLECTIVE_ALL_TO_ALL,
+  TT_COLLECTIVE_GATHER,
+  TT_COLLECTIVE_SCATTER,
+} tt_collective_kind_t;
+
+// What a rank says it is about to do; all ranks must say the same.
+typedef struct tt_collective_header_s {
+  uint64_t number;  // the group's how-manieth collective
+  uint64_t elements;
+  uint32_t kind, dtype, op, root;
+} tt_collective_header_t;
+
+// A counter that other processes wait on.
+typedef struct tt_counter_s {
+  _Alignas(TT_CACHE_LINE) _Atomic uint32_t value;
+  _Atomic uint32_t waiters;
+} tt_counter_t;
+
+typedef enum tt_rank_state_e { TT_RANK_ALIVE, TT_RANK_LEFT, TT_RANK_ABORTED } tt_rank_state_t;
+
+// Messages of one sender to the segment's owner. Counts are bytes ever written and read, modulo
+// 2^32.
+typedef struct tt_ring_s {
+  tt_counter_t written, consumed;
+} tt_ring_t;
+
+// The start of a rank's shared segment; slots and rings follow.
+typedef struct tt_control_s {
+  tt_counter_t
+      posted;  // steps this rank has published; posting step k says it is done reading k - 1
+  _Atomic uint32_t state;
+  tt_collective_header_t headers[2];  // by the collective's parity
+} tt_control_t;
+
+typedef struct tt_stashed_s {
+  struct tt_stashed_s *next;
+  uint32_t tag;
+  size_t bytes;
+  unsigned char data[];
+} tt_stashed_t;
+
+typedef struct tt_peer_s {
+  tt_control_t *control;  // the mapped segment
+  unsigned char *slots[2];
+  unsigned char *rings;
+  int pidfd;  // -1: this rank itself
+  pid_t pid;
+  pthread_mutex_t receive_lock;  // guards reading this peer's ring in our segment, and the stash
+  tt_stashed_t *stash_head, *stash_tail;
+} tt_peer_t;
+
+struct tt_group_s {
+  uint32_t rank, size;
+  size_t segment_bytes, ring_bytes;
+  _Atomic int64_t timeout_ns;
+  uint32_t step;         // steps posted so far
+  uint64_t collectives;  // collectives begun so far
+  int fd;
+  uint32_t spins;
+  tt_peer_t *peers;
+  _Atomic(tt_status_t) broken;  // the first failure; sticks
+  pthread_mutex_t broken_lock;
+};
+
+int64_t tt__now_ns(void);
+static inline int64_t tt__deadline(const tt_group_t *group) {
+  return tt__now_ns() + atomic_load(&group->timeout_ns);
+}
+
+// Waits until *counter has reached `target` (modulo 2^32), the deadline passes or `peer` is gone.
+// `what` names the operation in the error.
+tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t target, uint32_t peer,
+                           int64_t deadline, const char *what) TT_MUST_USE;
+void tt__counter_publish(tt_counter_t *counter, uint32_t value);
+
+// Publishes this rank's next step and waits for every peer's.
+tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what) TT_MUST_USE;
+
+// The failure that broke the group, as a copy; OK while it works.
+tt_status_t tt__group_check(tt_group_t *group) TT_MUST_USE;
+// Breaks the group (unless it is) and returns `status` for the caller.
+tt_status_t tt__group_break(tt_group_t *group, tt_status_t status) TT_MUST_USE;
+
+static inline tt_ring_t *tt__ring(const tt_group_t *group, uint32_t owner, uint32_t sender) {
+  return (tt_ring_t *)(void *)(group->peers[owner].rings +
+                               (size_t)sender * (sizeof(tt_ring_t) + group->ring_bytes));
+}
+
+#endif  // TT_DIST_INTERNAL_H_

@@ -1,0 +1,219 @@
+// Groups of real processes: every collective against its definition, and the ways a group can fail.
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "dist/group.h"
+#include "test.h"
+
+#define MOST 4
+
+typedef struct board_s {
+  pthread_barrier_t barrier;
+  char cells[MOST][64];
+} board_t;
+
+typedef struct place_s {
+  board_t *board;
+  uint32_t rank, size;
+} place_t;
+
+static tt_status_t exchange(void *context, const char *key, const void *mine, size_t size,
+                            void *all) {
+  (void)key;
+  place_t *place = context;
+  memcpy(place->board->cells[place->rank], mine, size);
+  pthread_barrier_wait(&place->board->barrier);
+  for (uint32_t k = 0; k < place->size; k++)
+    memcpy((char *)all + k * size, place->board->cells[k], size);
+  pthread_barrier_wait(&place->board->barrier);
+  return TT_OK_STATUS;
+}
+
+// Runs body(group) in `size` processes; a process's exit status is its count of failures.
+static void run(uint32_t size, double timeout, void (*body)(tt_group_t *)) {
+  board_t *board =
+      mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_barrierattr_t attr;
+  pthread_barrierattr_init(&attr);
+  pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+  pthread_barrier_init(&board->barrier, &attr, size);
+  pid_t pids[MOST];
+  fflush(stdout);
+  for (uint32_t rank = 0; rank < size; rank++) {
+    if ((pids[rank] = fork()) == 0) {
+      tt_test_failures = 0;
+      place_t place = {board, rank, size};
+      tt_group_t *group = NULL;
+      EXPECT_OK(tt_group_create(rank, size, timeout, exchange, &place, &group));
+      if (group) body(group);
+      tt_group_destroy(group);
+      fflush(stdout);
+      _exit(tt_test_failures);
+    }
+  }
+  for (uint32_t rank = 0; rank < size; rank++) {
+    int status = 0;
+    waitpid(pids[rank], &status, 0);
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    EXPECT(killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  }
+  pthread_barrier_destroy(&board->barrier);
+  munmap(board, sizeof *board);
+}
+
+static float value(uint32_t rank, size_t i) { return (float)((rank + 1) * (i % 1000 + 1)); }
+
+static void all_reduce_sizes(tt_group_t *group) {
+  uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
+  const size_t counts[] = {0, 1, 7, 1000, 300001, 1 << 20};
+  float *data = malloc(sizeof *data << 20);
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    for (size_t i = 0; i < counts[c]; i++) data[i] = value(rank, i);
+    EXPECT_OK(tt_group_all_reduce(group, TT_F32, TT_REDUCE_SUM, data, data, counts[c]));
+    size_t wrong = 0;
+    for (size_t i = 0; i < counts[c]; i++) {
+      float want = 0;
+      for (uint32_t k = 0; k < size; k++) want += value(k, i);
+      wrong += data[i] != want;
+    }
+    EXPECT_INT(wrong, 0);
+  }
+  free(data);
+}
+
+static void every_dtype(tt_group_t *group) {
+  uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
+  int64_t i = rank + 1, sum = 0;
+  EXPECT_OK(tt_group_all_reduce(group, TT_S64, TT_REDUCE_SUM, &i, &sum, 1));
+  EXPECT_INT(sum, size * (size + 1) / 2);
+  uint16_t bf16 = 0x3f80;  // 1.0
+  EXPECT_OK(tt_group_all_reduce(group, TT_BF16, TT_REDUCE_AVG, &bf16, &bf16, 1));
+  EXPECT_INT(bf16, 0x3f80);
+  uint8_t bits = (uint8_t)(1u << rank);
+  EXPECT_OK(tt_group_all_reduce(group, TT_U8, TT_REDUCE_BOR, &bits, &bits, 1));
+  EXPECT_INT(bits, (1 << size) - 1);
+  uint8_t yes = rank == 0;
+  EXPECT_OK(tt_group_all_reduce(group, TT_I1, TT_REDUCE_SUM, &yes, &yes, 1));
+  EXPECT_INT(yes, 1);
+  double d = rank == 1 ? NAN : rank, low = 0;
+  EXPECT_OK(tt_group_all_reduce(group, TT_F64, TT_REDUCE_MIN, &d, &low, 1));
+  EXPECT(isnan(low));
+  EXPECT_ERROR(tt_group_all_reduce(group, TT_F64, TT_REDUCE_BAND, &d, &low, 1), "band");
+  EXPECT_OK(tt_group_barrier(group));
+}
+
+static void data_movement(tt_group_t *group) {
+  uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
+  int32_t word = rank == 1 ? 77 : 0;
+  EXPECT_OK(tt_group_broadcast(group, TT_S32, &word, 1, 1));
+  EXPECT_INT(word, 77);
+  // uneven all_gather: rank k has k + 1 elements
+  int32_t mine[MOST], got[MOST][MOST];
+  void *outs[MOST];
+  size_t counts[MOST];
+  for (uint32_t k = 0; k < size; k++) {
+    mine[k] = (int32_t)(10 * rank + k);
+    outs[k] = got[k];
+    counts[k] = k + 1;
+  }
+  EXPECT_OK(tt_group_all_gather(group, TT_S32, mine, outs, counts));
+  for (uint32_t k = 0; k < size; k++) EXPECT_INT(got[k][k], 11 * k);
+  // reduce_scatter of the same lists
+  const void *ins[MOST];
+  for (uint32_t k = 0; k < size; k++) ins[k] = got[k];
+  int32_t part[MOST] = {0};
+  EXPECT_OK(tt_group_reduce_scatter(group, TT_S32, TT_REDUCE_SUM, ins, part, counts));
+  EXPECT_INT(part[rank], (int32_t)(11 * rank * size));
+  // all_to_all: element k of mine goes to rank k
+  for (uint32_t k = 0; k < size; k++) {
+    ins[k] = &mine[k];
+    counts[k] = 1;
+  }
+  EXPECT_OK(tt_group_all_to_all(group, TT_S32, ins, counts, outs, counts));
+  for (uint32_t k = 0; k < size; k++) EXPECT_INT(got[k][0], 10 * k + rank);
+  EXPECT_OK(tt_group_gather(group, TT_S32, &mine[1], outs, 1, 0));
+  if (rank == 0) EXPECT_INT(got[size - 1][0], 10 * (size - 1) + 1);
+  EXPECT_OK(tt_group_scatter(group, TT_S32, ins, &word, 1, 0));
+  EXPECT_INT(word, rank);
+  EXPECT_OK(tt_group_reduce(group, TT_S32, TT_REDUCE_MAX, &mine[0], &word, 1, size - 1));
+  if (rank == size - 1) EXPECT_INT(word, 10 * (size - 1));
+}
+
+static void point_to_point(tt_group_t *group) {
+  uint32_t rank = tt_group_rank(group);
+  size_t count = 400000;  // longer than a ring
+  int32_t *data = malloc(count * sizeof *data), early = 5;
+  if (rank == 0) {
+    for (size_t i = 0; i < count; i++) data[i] = (int32_t)i;
+    EXPECT_OK(tt_group_send(group, &early, 4, 1, 9));  // another tag: waits aside
+    EXPECT_OK(tt_group_send(group, data, count * sizeof *data, 1, 0));
+    EXPECT_OK(tt_group_send(group, &early, 4, 1, 1));
+  } else if (rank == 1) {
+    EXPECT_OK(tt_group_receive(group, data, count * sizeof *data, 0, 0));
+    EXPECT_INT(data[count - 1], count - 1);
+    int32_t tagged = 0;
+    uint32_t from = 99;
+    EXPECT_OK(tt_group_receive_any(group, &tagged, 4, 9, &from));
+    EXPECT_INT(tagged, 5);
+    EXPECT_INT(from, 0);
+    EXPECT_ERROR(tt_group_receive(group, data, 8, 0, 1), "4 bytes, rank 1 expects 8 bytes");
+    EXPECT_ERROR(tt_group_receive(group, data, 8, 1, 1), "names rank 1");
+  }
+  free(data);
+  EXPECT_OK(tt_group_barrier(group));
+}
+
+static void disagreement(tt_group_t *group) {
+  double data[8] = {0};
+  bool odd = tt_group_rank(group) == 1;
+  tt_status_t status =
+      tt_group_all_reduce(group, odd ? TT_F64 : TT_F32, TT_REDUCE_SUM, data, data, odd ? 4 : 8);
+  EXPECT(strstr(tt_status_message(status), "8 x f32") != NULL);
+  EXPECT(strstr(tt_status_message(status), "4 x f64") != NULL);
+  tt_status_release(status);
+  EXPECT_ERROR(tt_group_barrier(group), "disagree");  // a broken group stays broken
+}
+
+static void death(tt_group_t *group) {
+  if (tt_group_rank(group) == 1) raise(SIGKILL);
+  EXPECT_ERROR(tt_group_barrier(group), "rank 1");
+}
+
+static void silence(tt_group_t *group) {
+  if (tt_group_rank(group) == 1) {
+    usleep(1500000);
+    return;
+  }
+  EXPECT_ERROR(tt_group_barrier(group), "rank 1 did not answer within 0.5 s");
+}
+
+static void abortion(tt_group_t *group) {
+  if (tt_group_rank(group) == 1) tt_group_abort(group);
+  EXPECT_ERROR(tt_group_barrier(group), "rank 1");
+}
+
+TEST(collectives) {
+  for (uint32_t size = 1; size <= MOST; size++) run(size, 60, all_reduce_sizes);
+  run(2, 60, every_dtype);
+  run(4, 60, every_dtype);
+  run(2, 60, data_movement);
+  run(3, 60, data_movement);
+  run(4, 60, data_movement);
+  run(2, 60, point_to_point);
+  run(3, 60, point_to_point);
+}
+
+TEST(failures) {
+  run(2, 60, disagreement);
+  run(3, 60, disagreement);
+  run(2, 60, death);
+  run(3, 60, death);
+  run(2, 0.5, silence);
+  run(3, 60, abortion);
+}
+
+TEST_MAIN(collectives, failures)
