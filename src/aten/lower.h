@@ -9,6 +9,7 @@
 #define TT_ATEN_LOWER_H_
 
 #include "aten/call.h"
+#include "aten/params.h"
 #include "ir/build.h"
 
 #ifdef __cplusplus
