@@ -147,7 +147,7 @@ static double magnitude_to_real(uint64_t u, tt_dtype_t to) {
 static double wide_to_real(tt_wide_t wide, const tt_element_t *x, tt_dtype_t to) {
   switch (wide) {
     case TT_WIDE_REAL: return x->real;
-    case TT_WIDE_COMPLEX: return x->complex.re;
+    case TT_WIDE_COMPLEX: return x->z.re;
     case TT_WIDE_UNSIGNED: return magnitude_to_real(x->u, to);
     case TT_WIDE_SIGNED:
       return x->i < 0 ? -magnitude_to_real(UINT64_C(0) - x->u, to) : magnitude_to_real(x->u, to);
@@ -173,7 +173,7 @@ static uint64_t real_to_unsigned(double x, unsigned bits) {
 static bool wide_is_nonzero(tt_wide_t wide, const tt_element_t *x) {
   switch (wide) {
     case TT_WIDE_REAL: return x->real != 0;
-    case TT_WIDE_COMPLEX: return x->complex.re != 0 || x->complex.im != 0;
+    case TT_WIDE_COMPLEX: return x->z.re != 0 || x->z.im != 0;
     case TT_WIDE_SIGNED:
     case TT_WIDE_UNSIGNED: return x->u != 0;
   }
@@ -194,8 +194,8 @@ static tt_element_t convert_one(tt_wide_t wide, const tt_element_t *x, tt_dtype_
     case TT_CLASS_FLOAT: r.real = wide_to_real(wide, x, to); break;
     case TT_CLASS_COMPLEX:
       if (wide == TT_WIDE_COMPLEX) return *x;
-      r.complex.im = 0;
-      r.complex.re = wide_to_real(wide, x, to);
+      r.z.im = 0;
+      r.z.re = wide_to_real(wide, x, to);
       break;
   }
   return r;

@@ -25,7 +25,7 @@ typedef union tt_element_u {
   double real;
   int64_t i;
   uint64_t u;
-  tt_complex_t complex;
+  tt_complex_t z;
 } tt_element_t;
 
 static inline tt_wide_t tt_element_wide(tt_dtype_t dtype) {

@@ -412,9 +412,10 @@ tt_status_t tt_reference_collective(const tt_graph_t *graph, const tt_node_t *no
   tt__ref_state_t *state = NULL;
   TT_RETURN_IF_ERROR(state_create(graph, device_count, &state));
   bool *active = (bool *)tt_alloc(device_count);
-  tt_status_t status = TT_ERROR(OUT_OF_MEMORY, "out of host memory");
-  if (active) {
-    tt_status_release(status);
+  tt_status_t status;
+  if (!active) {
+    status = tt__ref_no_memory(node);
+  } else {
     memset(active, 1, device_count);
     status = dispatch(state, active, node, operands, results);
   }
