@@ -1,5 +1,7 @@
 // The table of ops with a lowering, made from aten.def.
 #include "aten/lower.h"
+#include "aten/params.h"
+#include "aten/pointwise_params.h"
 
 // aten.def's flag column may leave the prefix out.
 enum {
