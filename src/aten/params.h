@@ -30,4 +30,16 @@ typedef enum tt__combine_e {
   TT__BY_NAME,  // scatter.reduce's "add" or "multiply"
 } tt__combine_t;
 
+// resample: the filter; AA is antialiased.
+typedef enum tt__resample_e {
+  TT__NEAREST,
+  TT__NEAREST_EXACT,
+  TT__LINEAR,
+  TT__CUBIC,
+  TT__LINEAR_AA,
+  TT__CUBIC_AA,
+  TT__LANCZOS_AA,
+} tt__resample_t;
+#define TT__RESAMPLE_BACKWARD 0x100
+
 #endif  // TT_ATEN_PARAMS_H_
