@@ -30,15 +30,15 @@ static uint8_t real_to_f8e5m2(double x) { return tt_f32_to_f8e5m2(real_to_f32_od
 
 static int64_t sign_extend_4(uint8_t byte) { return (int64_t)((byte & 15) ^ 8) - 8; }
 
-#define LOAD(name, ctype, wtype, expr)                           \
-  case TT_##name: {                                              \
-    const ctype *restrict from = (const ctype *)data;            \
-    wtype *restrict to = (wtype *)wide;                          \
-    for (int64_t i = 0; i < count; i++) {                        \
-      ctype x = from[i];                                         \
-      to[i] = (wtype)(expr);                                     \
-    }                                                            \
-    return;                                                      \
+#define LOAD(name, ctype, wtype, expr)                \
+  case TT_##name: {                                   \
+    const ctype *restrict from = (const ctype *)data; \
+    wtype *restrict to = (wtype *)wide;               \
+    for (int64_t i = 0; i < count; i++) {             \
+      ctype x = from[i];                              \
+      to[i] = (wtype)(expr);                          \
+    }                                                 \
+    return;                                           \
   }
 
 // A dispatch over storage types, long because there are many.
@@ -85,15 +85,15 @@ void tt_element_load(tt_dtype_t dtype, const void *data, int64_t count, void *wi
   }
 }
 
-#define STORE(name, ctype, wtype, expr)                          \
-  case TT_##name: {                                              \
-    ctype *restrict to = (ctype *)data;                          \
-    const wtype *restrict from = (const wtype *)wide;            \
-    for (int64_t i = 0; i < count; i++) {                        \
-      wtype x = from[i];                                         \
-      to[i] = (ctype)(expr);                                     \
-    }                                                            \
-    return;                                                      \
+#define STORE(name, ctype, wtype, expr)               \
+  case TT_##name: {                                   \
+    ctype *restrict to = (ctype *)data;               \
+    const wtype *restrict from = (const wtype *)wide; \
+    for (int64_t i = 0; i < count; i++) {             \
+      wtype x = from[i];                              \
+      to[i] = (ctype)(expr);                          \
+    }                                                 \
+    return;                                           \
   }
 
 void tt_element_store(tt_dtype_t dtype, const void *wide, int64_t count, void *data) {
@@ -146,9 +146,12 @@ static double magnitude_to_real(uint64_t u, tt_dtype_t to) {
 
 static double wide_to_real(tt_wide_t wide, const tt_element_t *x, tt_dtype_t to) {
   switch (wide) {
-    case TT_WIDE_REAL: return x->real;
-    case TT_WIDE_COMPLEX: return x->z.re;
-    case TT_WIDE_UNSIGNED: return magnitude_to_real(x->u, to);
+    case TT_WIDE_REAL:
+      return x->real;
+    case TT_WIDE_COMPLEX:
+      return x->z.re;
+    case TT_WIDE_UNSIGNED:
+      return magnitude_to_real(x->u, to);
     case TT_WIDE_SIGNED:
       return x->i < 0 ? -magnitude_to_real(UINT64_C(0) - x->u, to) : magnitude_to_real(x->u, to);
   }
@@ -172,10 +175,13 @@ static uint64_t real_to_unsigned(double x, unsigned bits) {
 
 static bool wide_is_nonzero(tt_wide_t wide, const tt_element_t *x) {
   switch (wide) {
-    case TT_WIDE_REAL: return x->real != 0;
-    case TT_WIDE_COMPLEX: return x->z.re != 0 || x->z.im != 0;
+    case TT_WIDE_REAL:
+      return x->real != 0;
+    case TT_WIDE_COMPLEX:
+      return x->z.re != 0 || x->z.im != 0;
     case TT_WIDE_SIGNED:
-    case TT_WIDE_UNSIGNED: return x->u != 0;
+    case TT_WIDE_UNSIGNED:
+      return x->u != 0;
   }
   return false;
 }
@@ -184,14 +190,18 @@ static tt_element_t convert_one(tt_wide_t wide, const tt_element_t *x, tt_dtype_
   tt_element_t r = {.u = 0};
   bool fractional = wide == TT_WIDE_REAL || wide == TT_WIDE_COMPLEX;
   switch (tt_dtype_class(to)) {
-    case TT_CLASS_PRED: r.u = wide_is_nonzero(wide, x); break;
+    case TT_CLASS_PRED:
+      r.u = wide_is_nonzero(wide, x);
+      break;
     case TT_CLASS_SIGNED:
       r.i = fractional ? real_to_signed(x->real, tt_dtype_infos[to].bits) : x->i;
       break;
     case TT_CLASS_UNSIGNED:
       r.u = fractional ? real_to_unsigned(x->real, tt_dtype_infos[to].bits) : x->u;
       break;
-    case TT_CLASS_FLOAT: r.real = wide_to_real(wide, x, to); break;
+    case TT_CLASS_FLOAT:
+      r.real = wide_to_real(wide, x, to);
+      break;
     case TT_CLASS_COMPLEX:
       if (wide == TT_WIDE_COMPLEX) return *x;
       r.z.im = 0;

@@ -10,10 +10,10 @@ extern "C" {
 #endif
 
 typedef enum tt_wide_e {
-  TT_WIDE_REAL,     // double: every float type
-  TT_WIDE_SIGNED,   // int64_t
-  TT_WIDE_UNSIGNED, // uint64_t; i1 is 0 or 1
-  TT_WIDE_COMPLEX,  // two doubles
+  TT_WIDE_REAL,      // double: every float type
+  TT_WIDE_SIGNED,    // int64_t
+  TT_WIDE_UNSIGNED,  // uint64_t; i1 is 0 or 1
+  TT_WIDE_COMPLEX,   // two doubles
 } tt_wide_t;
 
 typedef struct tt_complex_s {
@@ -30,11 +30,15 @@ typedef union tt_element_u {
 
 static inline tt_wide_t tt_element_wide(tt_dtype_t dtype) {
   switch (tt_dtype_class(dtype)) {
-    case TT_CLASS_FLOAT: return TT_WIDE_REAL;
-    case TT_CLASS_SIGNED: return TT_WIDE_SIGNED;
-    case TT_CLASS_COMPLEX: return TT_WIDE_COMPLEX;
+    case TT_CLASS_FLOAT:
+      return TT_WIDE_REAL;
+    case TT_CLASS_SIGNED:
+      return TT_WIDE_SIGNED;
+    case TT_CLASS_COMPLEX:
+      return TT_WIDE_COMPLEX;
     case TT_CLASS_PRED:
-    case TT_CLASS_UNSIGNED: return TT_WIDE_UNSIGNED;
+    case TT_CLASS_UNSIGNED:
+      return TT_WIDE_UNSIGNED;
   }
   return TT_WIDE_UNSIGNED;
 }
@@ -49,8 +53,7 @@ void tt_element_store(tt_dtype_t dtype, const void *wide, int64_t count, void *d
 
 // StableHLO's convert: float -> integer truncates, saturates, NaN is 0; anything -> i1 is "not
 // zero"; integer -> float rounds once; complex -> real drops the imaginary part.
-void tt_element_convert(tt_dtype_t from, const void *data, int64_t count, tt_dtype_t to,
-                        void *out);
+void tt_element_convert(tt_dtype_t from, const void *data, int64_t count, tt_dtype_t to, void *out);
 
 // One element as an integer (indices); unsigned values past INT64_MAX saturate.
 int64_t tt_element_index(tt_dtype_t dtype, const void *data, int64_t position);

@@ -34,20 +34,6 @@ tt_status_t tt__ref_no_memory(const tt_node_t *node) {
   return TT_ERROR(OUT_OF_MEMORY, "%s: out of host memory", tt_op_infos[node->op].text);
 }
 
-static size_t align_tuple(size_t size) { return tt_align_up(size, 16); }
-
-size_t tt__ref_bytes(const tt_graph_t *graph, tt_value_t value) {
-  const tt_value_info_t *info = &graph->values[value];
-  if (info->type.dtype != TT_DTYPE_NONE) return tt_type_bytes(&info->type);
-  if (!info->node || info->node->op != TT_OP_TUPLE) return 0;
-  const tt_node_t *node = info->node;
-  size_t size = align_tuple(sizeof(void *) * node->operand_count);
-  for (uint32_t i = 0; i < node->operand_count; i++) {
-    size += align_tuple(tt__ref_bytes(graph, node->operands[i]));
-  }
-  return size;
-}
-
 // ---- which values die where
 
 // The node of `path` (nodes around the current one, outermost first) that sits in `block`.
@@ -142,8 +128,7 @@ static tt_status_t state_analyse(tt__ref_state_t *state) {
 
 static tt_status_t check_ranks(const tt_graph_t *graph) {
   for (uint32_t v = 0; v < graph->value_count; v++) {
-    if (graph->values[v].type.dtype != TT_DTYPE_NONE &&
-        graph->values[v].type.rank > TT__REF_MAX_RANK) {
+    if (graph->values[v].type.rank > TT__REF_MAX_RANK) {
       return TT_ERROR(UNIMPLEMENTED, "a tensor of rank %u; the reference executor takes %d",
                       graph->values[v].type.rank, (int)TT__REF_MAX_RANK);
     }

@@ -7,6 +7,7 @@
 //   - reductions combine elements in row-major order of the reduced dimensions;
 //   - integer x / 0 is -1 (all ones), x % 0 is x, INT_MIN / -1 is INT_MIN, shifts past the width
 //     give 0 or the sign, float -> integer saturates and NaN becomes 0;
+//   - a scatter window that is not wholly inside the operand is skipped, as XLA skips it;
 //   - `rng` draws from a fixed sequence, so a run repeats.
 #ifndef TT_SOFTTPU_REFERENCE_H_
 #define TT_SOFTTPU_REFERENCE_H_

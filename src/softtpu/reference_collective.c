@@ -30,7 +30,8 @@ static naming_t node_naming(const tt_node_t *node) {
     case TT_OP_REDUCE_SCATTER:
       if (tt_node_int(node, TT_ATTR_USE_GLOBAL_DEVICE_IDS, 0)) return FLATTENED_IDS;
       return channel ? CROSS_REPLICA_AND_PARTITION : CROSS_REPLICA;
-    default: return channel ? CROSS_PARTITION : CROSS_REPLICA;
+    default:
+      return channel ? CROSS_PARTITION : CROSS_REPLICA;
   }
 }
 
@@ -192,14 +193,13 @@ static tt_status_t reduce_scatter_on(tt__ref_state_t *state, const tt_node_t *no
                                      void *const *results) {
   const tt_type_t *in = operand_type(state, node, 0), *out = result_type(state, node, 0);
   int64_t dimension = tt_node_int(node, TT_ATTR_SCATTER_DIMENSION, 0);
-  TT_RETURN_IF_ERROR(
-      check_size(node, in->dims[dimension], group->count, out->dims[dimension]));
+  TT_RETURN_IF_ERROR(check_size(node, in->dims[dimension], group->count, out->dims[dimension]));
   void *sum = tt_alloc(tt_type_bytes(in) + 1);
   if (!sum) return tt__ref_no_memory(node);
   tt_status_t status = reduce_group(state, node, device, group, 0, operands, sum);
   if (!status) {
-    copy_box(out->dims, in, sum, dimension, group->position * out->dims[dimension], out,
-             results[0], dimension, 0);
+    copy_box(out->dims, in, sum, dimension, group->position * out->dims[dimension], out, results[0],
+             dimension, 0);
   }
   tt_free(sum);
   return status;
@@ -212,8 +212,7 @@ static tt_status_t all_gather_on(tt__ref_state_t *state, const tt_node_t *node, 
   int64_t dimension = tt_node_int(node, TT_ATTR_ALL_GATHER_DIM, 0);
   for (uint32_t i = 0; i < node->operand_count; i++) {
     const tt_type_t *in = operand_type(state, node, i), *out = result_type(state, node, i);
-    TT_RETURN_IF_ERROR(
-        check_size(node, out->dims[dimension], group->count, in->dims[dimension]));
+    TT_RETURN_IF_ERROR(check_size(node, out->dims[dimension], group->count, in->dims[dimension]));
     for (uint32_t g = 0; g < group->count; g++) {
       copy_box(in->dims, in, operands[group->devices[g]][i], dimension, 0, out, results[i],
                dimension, g * in->dims[dimension]);

@@ -10,10 +10,10 @@ static tt_complex_t split(double complex z) {
   return r;
 }
 
-#define UNARY(name, expr)                     \
-  static tt_complex_t name(tt_complex_t x) {  \
-    double complex z = join(x);               \
-    return split(expr);                       \
+#define UNARY(name, expr)                    \
+  static tt_complex_t name(tt_complex_t x) { \
+    double complex z = join(x);              \
+    return split(expr);                      \
   }
 UNARY(cosine, ccos(z))
 UNARY(exponential, cexp(z))
@@ -102,11 +102,8 @@ static const tt__ref_complex1_t unary[TT_OP_COUNT] = {
 };
 
 static const tt__ref_complex2_t binary[TT_OP_COUNT] = {
-    [TT_OP_ADD] = add,
-    [TT_OP_DIVIDE] = divide,
-    [TT_OP_MULTIPLY] = multiply,
-    [TT_OP_POWER] = power,
-    [TT_OP_SUBTRACT] = subtract,
+    [TT_OP_ADD] = add,     [TT_OP_DIVIDE] = divide,     [TT_OP_MULTIPLY] = multiply,
+    [TT_OP_POWER] = power, [TT_OP_SUBTRACT] = subtract,
 };
 
 tt__ref_complex1_t tt__ref_complex1(tt_op_t op) { return unary[op]; }

@@ -1,4 +1,4 @@
-// Control flow, tuples, calls: devices move together, those that take another path wait.
+// Control flow and calls: devices move together, those that take another path wait.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -119,7 +119,8 @@ static tt_status_t loop_run(loop_t *loop, tt__ref_state_t *state, const tt_node_
     TT_RETURN_IF_ERROR(tt__ref_block(state, loop->going, node->regions[1], args, loop->next_rows));
     for (uint32_t d = 0; d < loop->device_count; d++) {
       for (uint32_t i = 0; loop->going[d] && i < loop->value_count; i++) {
-        memcpy(results[d][i], loop->next_rows[d][i], tt__ref_bytes(state->graph, node->operands[i]));
+        memcpy(results[d][i], loop->next_rows[d][i],
+               tt__ref_bytes(state->graph, node->operands[i]));
       }
     }
   }
@@ -144,30 +145,6 @@ tt_status_t tt__ref_identity(const tt__ref_call_t *call) {
     memcpy(call->results[i], call->operands[i],
            tt__ref_bytes(call->graph, call->node->operands[i]));
   }
-  return TT_OK_STATUS;
-}
-
-// A tuple is a table of pointers into its own buffer.
-tt_status_t tt__ref_tuple(const tt__ref_call_t *call) {
-  void **table = (void **)call->results[0];
-  char *next = (char *)table + tt_align_up(sizeof(void *) * call->node->operand_count, 16);
-  for (uint32_t i = 0; i < call->node->operand_count; i++) {
-    size_t bytes = tt__ref_bytes(call->graph, call->node->operands[i]);
-    table[i] = next;
-    memcpy(next, call->operands[i], bytes);
-    next += tt_align_up(bytes, 16);
-  }
-  return TT_OK_STATUS;
-}
-
-tt_status_t tt__ref_get_tuple_element(const tt__ref_call_t *call) {
-  const tt_node_t *maker = call->graph->values[call->node->operands[0]].node;
-  int64_t index = tt_node_int(call->node, TT_ATTR_INDEX, 0);
-  if (!maker || maker->op != TT_OP_TUPLE || index < 0 || index >= maker->operand_count) {
-    return tt__ref_unimplemented(call->graph, call->node, "an element of anything but a tuple op");
-  }
-  const void *const *table = (const void *const *)call->operands[0];
-  memcpy(call->results[0], table[index], tt_type_bytes(tt__ref_out(call, 0)));
   return TT_OK_STATUS;
 }
 
@@ -198,8 +175,8 @@ tt_status_t tt__ref_get_dimension_size(const tt__ref_call_t *call) {
 
 tt_status_t tt__ref_device_id(const tt__ref_call_t *call) {
   uint32_t partitions = call->graph->partition_count > 1 ? call->graph->partition_count : 1;
-  uint32_t id = call->node->op == TT_OP_REPLICA_ID ? call->device / partitions
-                                                   : call->device % partitions;
+  uint32_t id =
+      call->node->op == TT_OP_REPLICA_ID ? call->device / partitions : call->device % partitions;
   memcpy(call->results[0], &id, sizeof id);
   return TT_OK_STATUS;
 }

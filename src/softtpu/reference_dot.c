@@ -124,8 +124,8 @@ static tt_status_t multiply_all(const tt__ref_call_t *call, tt_wide_t wide, cons
           (wide != TT_WIDE_REAL && wide != TT_WIDE_COMPLEX && !tt_dtype_is_float(dtype))) {
         tt_element_store(dtype, row, rhs->free, to);
       } else {
-        tt_dtype_t from = wide == TT_WIDE_REAL     ? TT_F64
-                          : wide == TT_WIDE_SIGNED ? TT_S64
+        tt_dtype_t from = wide == TT_WIDE_REAL      ? TT_F64
+                          : wide == TT_WIDE_SIGNED  ? TT_S64
                           : wide == TT_WIDE_COMPLEX ? TT_C128
                                                     : TT_U64;
         tt_element_convert(from, row, rhs->free, dtype, to);
@@ -148,8 +148,8 @@ tt_status_t tt__ref_dot_general(const tt__ref_call_t *call) {
   tt_wide_t wide = tt_element_wide(convert == TT_DTYPE_NONE ? x->dtype : convert);
   char *a = (char *)widen(x, call->operands[0], lhs.order, convert);
   char *b = (char *)widen(y, call->operands[1], rhs.order, convert);
-  tt_status_t status = a && b ? multiply_all(call, wide, &lhs, &rhs, a, b)
-                              : tt__ref_no_memory(call->node);
+  tt_status_t status =
+      a && b ? multiply_all(call, wide, &lhs, &rhs, a, b) : tt__ref_no_memory(call->node);
   tt_free(a);
   tt_free(b);
   return status;

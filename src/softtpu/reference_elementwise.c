@@ -6,17 +6,17 @@
 
 #define LANE_ARGS const tt__ref_lane_t *lane, int64_t n, const void *const *in, void *out
 
-#define APPLY1(name, type, call)                \
-  static void name(LANE_ARGS) {                 \
-    const type *x = (const type *)in[0];        \
-    type *r = (type *)out;                      \
+#define APPLY1(name, type, call)                 \
+  static void name(LANE_ARGS) {                  \
+    const type *x = (const type *)in[0];         \
+    type *r = (type *)out;                       \
     for (int64_t i = 0; i < n; i++) r[i] = call; \
   }
-#define APPLY2(name, type, call)                \
-  static void name(LANE_ARGS) {                 \
-    const type *x = (const type *)in[0];        \
-    const type *y = (const type *)in[1];        \
-    type *r = (type *)out;                      \
+#define APPLY2(name, type, call)                 \
+  static void name(LANE_ARGS) {                  \
+    const type *x = (const type *)in[0];         \
+    const type *y = (const type *)in[1];         \
+    type *r = (type *)out;                       \
     for (int64_t i = 0; i < n; i++) r[i] = call; \
   }
 APPLY1(apply_real1, double, lane->fn.real1(x[i]))
@@ -96,12 +96,18 @@ static void apply_clamp_int(LANE_ARGS) {
 
 static bool decide(int64_t direction, bool less, bool equal, bool greater) {
   switch ((tt_compare_t)direction) {
-    case TT_EQ: return equal;
-    case TT_NE: return !equal;
-    case TT_GE: return greater || equal;
-    case TT_GT: return greater;
-    case TT_LE: return less || equal;
-    case TT_LT: return less;
+    case TT_EQ:
+      return equal;
+    case TT_NE:
+      return !equal;
+    case TT_GE:
+      return greater || equal;
+    case TT_GT:
+      return greater;
+    case TT_LE:
+      return less || equal;
+    case TT_LT:
+      return less;
   }
   return false;
 }
@@ -119,9 +125,9 @@ static void apply_compare_real(LANE_ARGS) {
     uint64_t *r = (uint64_t *)out + i;
     if (lane->total_order) {
       int64_t a = total_order_key(x), b = total_order_key(y);
-      *r = decide(lane->parameter[0], a < b, a == b, a > b);
+      *r = decide(lane->parameter[0], a<b, a == b, a> b);
     } else {
-      *r = decide(lane->parameter[0], x < y, x == y, x > y);
+      *r = decide(lane->parameter[0], x<y, x == y, x> y);
     }
   }
 }
@@ -160,24 +166,42 @@ static void prepare_compare(const tt_node_t *node, tt_wide_t wide, tt__ref_lane_
 static bool prepare_special(const tt_node_t *node, tt_wide_t wide, tt__ref_lane_t *lane) {
   bool real = wide == TT_WIDE_REAL, fractional = real || wide == TT_WIDE_COMPLEX;
   switch (node->op) {
-    case TT_OP_CONVERT: return true;
-    case TT_OP_COMPARE: prepare_compare(node, wide, lane); return true;
-    case TT_OP_SELECT: lane->apply = apply_select; return true;
+    case TT_OP_CONVERT:
+      return true;
+    case TT_OP_COMPARE:
+      prepare_compare(node, wide, lane);
+      return true;
+    case TT_OP_SELECT:
+      lane->apply = apply_select;
+      return true;
     case TT_OP_CLAMP:
       lane->apply = real ? apply_clamp_real : apply_clamp_int;
       return wide != TT_WIDE_COMPLEX;
-    case TT_OP_IS_FINITE: lane->apply = apply_is_finite; return real;
-    case TT_OP_REAL: lane->apply = apply_real_part; return fractional;
-    case TT_OP_IMAG: lane->apply = apply_imaginary_part; return fractional;
-    case TT_OP_COMPLEX: lane->apply = apply_complex; return real;
-    case TT_OP_ABS: lane->apply = apply_complex_abs; return wide == TT_WIDE_COMPLEX;
-    case TT_OP_NEXT_AFTER: lane->apply = apply_next_after; return real;
+    case TT_OP_IS_FINITE:
+      lane->apply = apply_is_finite;
+      return real;
+    case TT_OP_REAL:
+      lane->apply = apply_real_part;
+      return fractional;
+    case TT_OP_IMAG:
+      lane->apply = apply_imaginary_part;
+      return fractional;
+    case TT_OP_COMPLEX:
+      lane->apply = apply_complex;
+      return real;
+    case TT_OP_ABS:
+      lane->apply = apply_complex_abs;
+      return wide == TT_WIDE_COMPLEX;
+    case TT_OP_NEXT_AFTER:
+      lane->apply = apply_next_after;
+      return real;
     case TT_OP_REDUCE_PRECISION:
       lane->apply = apply_reduce_precision;
       lane->parameter[0] = tt_node_int(node, TT_ATTR_EXPONENT_BITS, 0);
       lane->parameter[1] = tt_node_int(node, TT_ATTR_MANTISSA_BITS, 0);
       return real;
-    default: return false;
+    default:
+      return false;
   }
 }
 

@@ -123,8 +123,7 @@ static tt_status_t run_fft(const tt__ref_call_t *call, tt_fft_t kind, uint32_t c
     // The other dimensions first: the symmetry holds along the last one only after them.
     TT_RETURN_IF_ERROR(transform_all(call, in, count, true, true, data));
     resize_lines(data, lines, from, to, other);
-    TT_RETURN_IF_ERROR(
-        transform_dim(call->node, out->dims, out->rank, out->rank - 1, true, other));
+    TT_RETURN_IF_ERROR(transform_dim(call->node, out->dims, out->rank, out->rank - 1, true, other));
   } else {
     TT_RETURN_IF_ERROR(transform_all(call, in, count, inverse, false, data));
     resize_lines(data, lines, from, to, other);

@@ -24,10 +24,10 @@ static bool list_has(list_t list, int64_t item) {
 
 // How index vectors map to positions: gather's names, scatter's are in brackets.
 typedef struct indexing_s {
-  list_t window_dims;      // offset_dims [update_window_dims]: of the result [updates]
-  list_t collapsed;        // collapsed_slice_dims [inserted_window_dims]
+  list_t window_dims;  // offset_dims [update_window_dims]: of the result [updates]
+  list_t collapsed;    // collapsed_slice_dims [inserted_window_dims]
   list_t operand_batching, index_batching;
-  list_t index_map;        // start_index_map [scatter_dims_to_operand_dims]
+  list_t index_map;  // start_index_map [scatter_dims_to_operand_dims]
   int64_t index_vector_dim;
   const tt_type_t *operand, *indices, *windowed;
   const void *index_data;
@@ -70,9 +70,8 @@ static void window_start(const indexing_t *x, const int64_t *batch, int64_t *sta
     if ((int64_t)d == x->index_vector_dim) d++;
     base += batch[b] * x->index_strides[d];
   }
-  int64_t step = x->index_vector_dim < (int64_t)x->indices->rank
-                     ? x->index_strides[x->index_vector_dim]
-                     : 0;
+  int64_t step =
+      x->index_vector_dim < (int64_t)x->indices->rank ? x->index_strides[x->index_vector_dim] : 0;
   memset(start, 0, sizeof(int64_t) * x->operand->rank);
   for (uint32_t i = 0; i < x->index_map.count; i++) {
     start[x->index_map.items[i]] =
@@ -136,9 +135,9 @@ tt_status_t tt__ref_gather(const tt__ref_call_t *call) {
     }
     int64_t from = dot_index(x.operand->rank, start, x.operand_strides);
     int64_t to = dot_index(x.batch_rank, batch, x.batch_strides);
-    tt__ref_copy(size, x.window_rank, x.window_sizes,
-                 (char *)call->results[0] + (size_t)to * size, x.window_strides,
-                 (const char *)call->operands[0] + (size_t)from * size, x.window_operand_strides);
+    tt__ref_copy(size, x.window_rank, x.window_sizes, (char *)call->results[0] + (size_t)to * size,
+                 x.window_strides, (const char *)call->operands[0] + (size_t)from * size,
+                 x.window_operand_strides);
   } while (tt__ref_next(x.batch_rank, x.batch_dims, batch));
   return TT_OK_STATUS;
 }

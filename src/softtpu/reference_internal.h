@@ -44,59 +44,57 @@ typedef tt_status_t (*tt__ref_group_kernel_t)(tt__ref_state_t *state, const bool
 
 // KERNEL(op, function suffix): nodes evaluated one device at a time. Everything elementwise that is
 // not named here goes to tt__ref_elementwise.
-#define TT__REF_KERNELS(KERNEL)                   \
-  KERNEL(SELECT, elementwise)                     \
-  KERNEL(CLAMP, elementwise)                      \
-  KERNEL(TOP_K, top_k)                            \
-  KERNEL(OPTIMIZATION_BARRIER, identity)          \
-  KERNEL(BITCAST_CONVERT, bitcast_convert)        \
-  KERNEL(CONSTANT, constant)                      \
-  KERNEL(IOTA, iota)                              \
-  KERNEL(BROADCAST_IN_DIM, broadcast_in_dim)      \
-  KERNEL(RESHAPE, identity)                       \
-  KERNEL(TRANSPOSE, transpose)                    \
-  KERNEL(REVERSE, reverse)                        \
-  KERNEL(SLICE, slice)                            \
-  KERNEL(DYNAMIC_SLICE, dynamic_slice)            \
+#define TT__REF_KERNELS(KERNEL)                      \
+  KERNEL(SELECT, elementwise)                        \
+  KERNEL(CLAMP, elementwise)                         \
+  KERNEL(TOP_K, top_k)                               \
+  KERNEL(OPTIMIZATION_BARRIER, identity)             \
+  KERNEL(BITCAST_CONVERT, bitcast_convert)           \
+  KERNEL(CONSTANT, constant)                         \
+  KERNEL(IOTA, iota)                                 \
+  KERNEL(BROADCAST_IN_DIM, broadcast_in_dim)         \
+  KERNEL(RESHAPE, identity)                          \
+  KERNEL(TRANSPOSE, transpose)                       \
+  KERNEL(REVERSE, reverse)                           \
+  KERNEL(SLICE, slice)                               \
+  KERNEL(DYNAMIC_SLICE, dynamic_slice)               \
   KERNEL(DYNAMIC_UPDATE_SLICE, dynamic_update_slice) \
-  KERNEL(PAD, pad)                                \
-  KERNEL(CONCATENATE, concatenate)                \
-  KERNEL(GATHER, gather)                          \
-  KERNEL(DYNAMIC_GATHER, gather)                  \
-  KERNEL(SCATTER, scatter)                        \
-  KERNEL(SELECT_AND_SCATTER, select_and_scatter)  \
-  KERNEL(SORT, sort)                              \
-  KERNEL(DOT_GENERAL, dot_general)                \
-  KERNEL(CONVOLUTION, convolution)                \
-  KERNEL(REDUCE, reduce)                          \
-  KERNEL(REDUCE_WINDOW, reduce_window)            \
+  KERNEL(PAD, pad)                                   \
+  KERNEL(CONCATENATE, concatenate)                   \
+  KERNEL(GATHER, gather)                             \
+  KERNEL(DYNAMIC_GATHER, gather)                     \
+  KERNEL(SCATTER, scatter)                           \
+  KERNEL(SELECT_AND_SCATTER, select_and_scatter)     \
+  KERNEL(SORT, sort)                                 \
+  KERNEL(DOT_GENERAL, dot_general)                   \
+  KERNEL(CONVOLUTION, convolution)                   \
+  KERNEL(REDUCE, reduce)                             \
+  KERNEL(REDUCE_WINDOW, reduce_window)               \
   KERNEL(BATCH_NORM_INFERENCE, batch_norm_inference) \
-  KERNEL(BATCH_NORM_TRAINING, batch_norm_training) \
-  KERNEL(BATCH_NORM_GRAD, batch_norm_grad)        \
-  KERNEL(MAP, map)                                \
-  KERNEL(CHOLESKY, cholesky)                      \
-  KERNEL(TRIANGULAR_SOLVE, triangular_solve)      \
-  KERNEL(FFT, fft)                                \
-  KERNEL(RNG_BIT_GENERATOR, rng_bit_generator)    \
-  KERNEL(RNG, rng)                                \
-  KERNEL(TUPLE, tuple)                            \
-  KERNEL(GET_TUPLE_ELEMENT, get_tuple_element)    \
-  KERNEL(GET_DIMENSION_SIZE, get_dimension_size)  \
-  KERNEL(CUSTOM_CALL, custom_call)                \
-  KERNEL(PARTITION_ID, device_id)                 \
+  KERNEL(BATCH_NORM_TRAINING, batch_norm_training)   \
+  KERNEL(BATCH_NORM_GRAD, batch_norm_grad)           \
+  KERNEL(MAP, map)                                   \
+  KERNEL(CHOLESKY, cholesky)                         \
+  KERNEL(TRIANGULAR_SOLVE, triangular_solve)         \
+  KERNEL(FFT, fft)                                   \
+  KERNEL(RNG_BIT_GENERATOR, rng_bit_generator)       \
+  KERNEL(RNG, rng)                                   \
+  KERNEL(GET_DIMENSION_SIZE, get_dimension_size)     \
+  KERNEL(CUSTOM_CALL, custom_call)                   \
+  KERNEL(PARTITION_ID, device_id)                    \
   KERNEL(REPLICA_ID, device_id)
 
 // Nodes whose devices act together: control flow and collectives.
-#define TT__REF_GROUP_KERNELS(KERNEL)             \
-  KERNEL(IF, case)                                \
-  KERNEL(CASE, case)                              \
-  KERNEL(WHILE, while)                            \
-  KERNEL(COMPOSITE, composite)                    \
-  KERNEL(ALL_REDUCE, all_reduce)                  \
-  KERNEL(ALL_GATHER, all_gather)                  \
-  KERNEL(REDUCE_SCATTER, reduce_scatter)          \
-  KERNEL(ALL_TO_ALL, all_to_all)                  \
-  KERNEL(COLLECTIVE_PERMUTE, collective_permute)  \
+#define TT__REF_GROUP_KERNELS(KERNEL)            \
+  KERNEL(IF, case)                               \
+  KERNEL(CASE, case)                             \
+  KERNEL(WHILE, while)                           \
+  KERNEL(COMPOSITE, composite)                   \
+  KERNEL(ALL_REDUCE, all_reduce)                 \
+  KERNEL(ALL_GATHER, all_gather)                 \
+  KERNEL(REDUCE_SCATTER, reduce_scatter)         \
+  KERNEL(ALL_TO_ALL, all_to_all)                 \
+  KERNEL(COLLECTIVE_PERMUTE, collective_permute) \
   KERNEL(COLLECTIVE_BROADCAST, collective_broadcast)
 
 #define KERNEL(op, name) tt_status_t tt__ref_##name(const tt__ref_call_t *call) TT_MUST_USE;
@@ -115,8 +113,9 @@ TT__REF_GROUP_KERNELS(KERNEL)
 // outs[device][index] (outs may be read by the block only through args that do not overlap them).
 tt_status_t tt__ref_block(tt__ref_state_t *state, const bool *active, const tt_block_t *block,
                           const void *const *const *args, void *const *const *outs) TT_MUST_USE;
-// The bytes of a value's buffer; a tuple's is a table of pointers and then its elements.
-size_t tt__ref_bytes(const tt_graph_t *graph, tt_value_t value);
+static inline size_t tt__ref_bytes(const tt_graph_t *graph, tt_value_t value) {
+  return tt_type_bytes(tt_graph_type(graph, value));
+}
 // "op: message" with the operands' types appended.
 tt_status_t tt__ref_unimplemented(const tt_graph_t *graph, const tt_node_t *node,
                                   const char *what) TT_MUST_USE;

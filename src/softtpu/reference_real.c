@@ -37,7 +37,7 @@ static double log_gamma(double x) {
 
 // Reflection below zero, recurrence up to 12, then the asymptotic series in 1 / x^2.
 static double digamma(double x) {
-  static const double bernoulli[] = {1.0 / 12,  -1.0 / 120,      1.0 / 252, -1.0 / 240,
+  static const double bernoulli[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                      1.0 / 132, -691.0 / 32760, 1.0 / 12,  -3617.0 / 8160};
   if (isinf(x)) return x > 0 ? x : (double)NAN;
   if (x <= 0) {

@@ -118,8 +118,8 @@ static tt_status_t fold_rows(const tt__ref_call_t *call, const split_t *split, w
 static tt_status_t fold_lines(const tt__ref_call_t *call, const split_t *split, work_t *work) {
   for (int64_t lane = 0; lane < split->lanes; lane++) {
     tt__ref_fold_t *fold = NULL;
-    TT_RETURN_IF_ERROR(tt__ref_fold_create(call, call->node->regions[0], work->count, work->inits,
-                                           1, &fold));
+    TT_RETURN_IF_ERROR(
+        tt__ref_fold_create(call, call->node->regions[0], work->count, work->inits, 1, &fold));
     for (uint32_t i = 0; i < work->count; i++) {
       size_t size = tt_dtype_size(body_dtype(call, i));
       work->rows[i] = (char *)work->copies[i] + (size_t)(lane * split->length) * size;

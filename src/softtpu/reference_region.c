@@ -299,8 +299,8 @@ tt_status_t tt__ref_fold_create(const tt__ref_call_t *call, const tt_block_t *bl
   fold->lanes = lanes;
   fold->accumulators = (void **)tt_alloc_zeroed(sizeof(void *) * ((size_t)count + 1));
   fold->args = (void **)tt_alloc_zeroed(sizeof(void *) * (2 * (size_t)count + 1));
-  tt_status_t status = fold->accumulators && fold->args ? fold_start(fold, inits)
-                                                        : tt__ref_no_memory(call->node);
+  tt_status_t status =
+      fold->accumulators && fold->args ? fold_start(fold, inits) : tt__ref_no_memory(call->node);
   if (status) {
     tt__ref_fold_destroy(fold);
     return status;
@@ -361,8 +361,8 @@ tt_status_t tt__ref_fold_line(tt__ref_fold_t *fold, const void *const *rows, int
       fold->args[i] = fold->accumulators[i];
       fold->args[fold->count + i] = (char *)(uintptr_t)rows[i] + (size_t)at * size;
     }
-    TT_RETURN_IF_ERROR(tt__ref_region_run(
-        fold->region, 1, (const void *const *)fold->args, fold->accumulators));
+    TT_RETURN_IF_ERROR(
+        tt__ref_region_run(fold->region, 1, (const void *const *)fold->args, fold->accumulators));
   }
   return TT_OK_STATUS;
 }

@@ -91,8 +91,8 @@ static void threefry_fill(stream_t *s, const tt_type_t *type, bool wide, uint64_
       counter += (uint64_t)(i * strides[d]);
     }
     threefry(s->state[0], counter, words);
-    numbers[at] = wide ? words[0] | (uint64_t)words[1] << 32
-                       : words[type->rank ? index[split] % 2 : 0];
+    numbers[at] =
+        wide ? words[0] | (uint64_t)words[1] << 32 : words[type->rank ? index[split] % 2 : 0];
   }
   s->state[1] += (uint64_t)counters;
 }

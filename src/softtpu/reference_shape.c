@@ -25,22 +25,27 @@ void tt__ref_fill(size_t size, int64_t count, void *to, const void *element) {
 
 static void copy_line(size_t size, int64_t count, char *to, int64_t to_step, const char *from,
                       int64_t from_step) {
-#define LINE(type)                                                                 \
-  for (int64_t i = 0; i < count; i++) {                                            \
-    memcpy(to + i * to_step * (int64_t)sizeof(type),                               \
-           from + i * from_step * (int64_t)sizeof(type), sizeof(type));            \
-  }                                                                                \
+#define LINE(type)                                                                                 \
+  for (int64_t i = 0; i < count; i++) {                                                            \
+    memcpy(to + i * to_step * (int64_t)sizeof(type), from + i * from_step * (int64_t)sizeof(type), \
+           sizeof(type));                                                                          \
+  }                                                                                                \
   return;
   if (to_step == 1 && from_step == 1) {
     memcpy(to, from, size * (size_t)count);
     return;
   }
   switch (size) {
-    case 1: LINE(uint8_t)
-    case 2: LINE(uint16_t)
-    case 4: LINE(uint32_t)
-    case 8: LINE(uint64_t)
-    default: LINE(tt_complex_t)
+    case 1:
+      LINE(uint8_t)
+    case 2:
+      LINE(uint16_t)
+    case 4:
+      LINE(uint32_t)
+    case 8:
+      LINE(uint64_t)
+    default:
+      LINE(tt_complex_t)
   }
 #undef LINE
 }
@@ -171,8 +176,7 @@ static int64_t clamped_start(const tt__ref_call_t *call, uint32_t first, const t
                              const int64_t *window, const int64_t *strides) {
   int64_t start = 0;
   for (uint32_t d = 0; d < type->rank; d++) {
-    int64_t at =
-        tt_element_index(tt__ref_in(call, first + d)->dtype, call->operands[first + d], 0);
+    int64_t at = tt_element_index(tt__ref_in(call, first + d)->dtype, call->operands[first + d], 0);
     int64_t last = type->dims[d] - window[d];
     at = at < 0 ? 0 : at > last ? last : at;
     start += at * strides[d];

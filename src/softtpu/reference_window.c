@@ -52,8 +52,8 @@ static void *window_pad(const window_t *w, const tt_type_t *in, const void *data
 }
 
 // The slice of `padded` at window position `at`: one element an output.
-static void window_row(const window_t *w, size_t size, const tt_type_t *windowed,
-                       const int64_t *at, const void *padded, void *row) {
+static void window_row(const window_t *w, size_t size, const tt_type_t *windowed, const int64_t *at,
+                       const void *padded, void *row) {
   int64_t start = 0, steps[TT__REF_MAX_RANK];
   for (uint32_t d = 0; d < w->rank; d++) {
     start += at[d] * w->dilation[d] * w->padded_strides[d];

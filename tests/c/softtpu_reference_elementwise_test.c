@@ -1,6 +1,6 @@
 // Elementwise ops: the corners that an implementation gets wrong.
-#include "softtpu_reference.h"
 #include "softtpu/element.h"
+#include "softtpu_reference.h"
 
 static tt_status_t unary(tt_op_t op, tt_dtype_t dtype, int64_t n, const void *x, void *r) {
   tt_type_t type = VECTOR(dtype, n);
@@ -84,7 +84,8 @@ TEST(shifts) {
 
 TEST(bits) {
   const uint16_t x[] = {0, 1, 0x8000, 0xffff};
-  const uint16_t zeros[] = {16, 15, 0, 0}, ones[] = {0, 1, 1, 16}, inverted[] = {65535, 65534, 32767, 0};
+  const uint16_t zeros[] = {16, 15, 0, 0}, ones[] = {0, 1, 1, 16},
+                 inverted[] = {65535, 65534, 32767, 0};
   uint16_t r[4];
   EXPECT_OK(unary(TT_OP_COUNT_LEADING_ZEROS, TT_U16, 4, x, r));
   EXPECT(SAME(r, zeros));
@@ -102,7 +103,8 @@ TEST(bits) {
 
 TEST(predicates) {
   const uint8_t x[] = {0, 0, 1, 1}, y[] = {0, 1, 0, 1};
-  const uint8_t both[] = {0, 0, 0, 1}, any[] = {0, 1, 1, 1}, one[] = {0, 1, 1, 0}, not_x[] = {1, 1, 0, 0};
+  const uint8_t both[] = {0, 0, 0, 1}, any[] = {0, 1, 1, 1}, one[] = {0, 1, 1, 0},
+                not_x[] = {1, 1, 0, 0};
   uint8_t r[4];
   EXPECT_OK(binary(TT_OP_AND, TT_I1, 4, x, y, r));
   EXPECT(SAME(r, both));
@@ -161,7 +163,8 @@ TEST(float_rounding) {
   EXPECT(same_f32(r, away, 5));
   // Sums and products of f32 are exactly rounded, also among denormals.
   const float a[] = {16777216, 1e-45f, 0.1f, 3e38f, 1.17549435e-38f};
-  const float b[] = {1, 0.5f, 0.2f, 3, 0.75f}, product[] = {16777216, 0, 0.1f * 0.2f, INFINITY, 1.17549435e-38f * 0.75f};
+  const float b[] = {1, 0.5f, 0.2f, 3, 0.75f},
+              product[] = {16777216, 0, 0.1f * 0.2f, INFINITY, 1.17549435e-38f * 0.75f};
   EXPECT_OK(binary(TT_OP_MULTIPLY, TT_F32, 5, a, b, r));
   EXPECT(same_f32(r, product, 5));
   EXPECT_OK(binary(TT_OP_ADD, TT_F32, 1, a, b, r));
@@ -183,7 +186,8 @@ TEST(conversions) {
   int64_t wide[7];
   const double d[] = {9.3e18, -9.3e18, NAN, 9223372036854774784.0, 0.5, -1.5, 3};
   EXPECT_OK(convert(TT_F64, TT_S64, 7, d, wide));
-  EXPECT(SAME(wide, ((int64_t[]){INT64_MAX, INT64_MIN, 0, INT64_C(9223372036854774784), 0, -1, 3})));
+  EXPECT(
+      SAME(wide, ((int64_t[]){INT64_MAX, INT64_MIN, 0, INT64_C(9223372036854774784), 0, -1, 3})));
   // Integers wrap to fewer bits.
   const int32_t i[] = {300, -1, 128, 255, 16, 9, -9};
   EXPECT_OK(convert(TT_S32, TT_S8, 7, i, a));
@@ -218,8 +222,9 @@ TEST(compares) {
   const void *in[2] = {x, y};
   uint8_t r[4];
   void *out = r;
-  tt_attr_t attrs[2] = {{.key = TT_ATTR_COMPARISON_DIRECTION, .kind = TT_ATTR_KIND_INT, .u.i = TT_LE},
-                        {.key = TT_ATTR_COMPARE_TYPE, .kind = TT_ATTR_KIND_INT, .u.i = TT_COMPARE_FLOAT}};
+  tt_attr_t attrs[2] = {
+      {.key = TT_ATTR_COMPARISON_DIRECTION, .kind = TT_ATTR_KIND_INT, .u.i = TT_LE},
+      {.key = TT_ATTR_COMPARE_TYPE, .kind = TT_ATTR_KIND_INT, .u.i = TT_COMPARE_FLOAT}};
   EXPECT_OK(run_op(TT_OP_COMPARE, attrs, 2, types, 2, in, NULL, 0, &out));
   EXPECT(SAME(r, ((uint8_t[]){0, 1, 1, 0})));
   attrs[0].u.i = TT_NE;
@@ -266,15 +271,27 @@ TEST(reduce_precision) {
 
 TEST(special_functions) {
   const double x[] = {0.5, -0.25, 0.999999999, 1e-10, 1, -1, 2, 0};
-  const double inverse[] = {0.476936276204469873, -0.225312055012178105, 4.320005384913444, 8.86226925452758e-11,
-                            INFINITY, -INFINITY, NAN, 0};
+  const double inverse[] = {0.476936276204469873,
+                            -0.225312055012178105,
+                            4.320005384913444,
+                            8.86226925452758e-11,
+                            INFINITY,
+                            -INFINITY,
+                            NAN,
+                            0};
   double r[8];
   EXPECT_OK(unary(TT_OP_ERF_INV, TT_F64, 8, x, r));
   EXPECT(near_f64(r, inverse, 8, 1e-9));
   EXPECT(near_f64(r, inverse, 2, 1e-15));
   const double d[] = {1, 0.5, -0.5, 10, 0, -3, INFINITY, 1e-3};
-  const double psi[] = {-0.577215664901532861, -1.963510026021423479, 0.036489973978576520,
-                        2.251752589066721108, NAN, NAN, INFINITY, -1000.5755719318103};
+  const double psi[] = {-0.577215664901532861,
+                        -1.963510026021423479,
+                        0.036489973978576520,
+                        2.251752589066721108,
+                        NAN,
+                        NAN,
+                        INFINITY,
+                        -1000.5755719318103};
   EXPECT_OK(unary(TT_OP_DIGAMMA, TT_F64, 8, d, r));
   EXPECT(near_f64(r, psi, 8, 4e-15));
   const float from[] = {1, 0, -0.0f, 1, NAN}, to[] = {2, 1, -1, 1, 0};
