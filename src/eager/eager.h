@@ -1,8 +1,8 @@
 // The eager engine: what the bridge calls. All functions are thread-safe.
 //
 // A storage is a mutable slot that names its current version, an immutable value (pending in a
-// window, or a device buffer). Tensors are PyTorch's own strided metadata over a storage. An op call
-// finds its instance (op + static facts of all arguments) in a cache; the recorder gives the
+// window, or a device buffer). Tensors are PyTorch's own strided metadata over a storage. An op
+// call finds its instance (op + static facts of all arguments) in a cache; the recorder gives the
 // instance its input versions and makes output versions. Strict submits the instance's own program
 // at once; Debug also waits; DeferAndFuse appends to the stream's window and runs it at a flush.
 #ifndef TT_EAGER_EAGER_H_
@@ -25,6 +25,7 @@ typedef enum tt_eager_mode_e {
 // --- what the engine asks of the bridge ---------------------------------------------------------
 typedef struct tt_inferred_s {
   tt_out_meta_t *outs;  // results of the functional form, arrays in `arena`
+                        // (a result not made, such as a masked-out gradient, has rank TT_NO_TENSOR)
   uint32_t out_count;
   tt_arena_t *arena;
   // Bit a: argument a is written (the schema's alias annotations). 0 stands for the usual case: the
@@ -38,8 +39,8 @@ typedef struct tt_eager_hooks_s {
   // Result metadata by PyTorch's own meta kernels, with PyTorch's own errors. Called on an instance
   // cache miss only. For TT_INPLACE and TT_OUT it also runs that form's own checks (cast, overlap,
   // resize) and infers the functional results where the functional form exists; for
-  // TT_ATEN_INPLACE_ONLY it gives no results (they have the written tensors' types), only `mutated`.
-  // Not called for TT_ATEN_KEEP_SELF_DTYPE. Called without any lock of the engine.
+  // TT_ATEN_INPLACE_ONLY it gives no results (they have the written tensors' types), only
+  // `mutated`. Not called for TT_ATEN_KEEP_SELF_DTYPE. Called without any lock of the engine.
   tt_status_t (*infer)(void *context, const tt_call_t *call, tt_inferred_t *out);
   // The innermost Python frame, "file.py:12 in step" (Debug mode); false when there is none.
   bool (*python_location)(void *context, char *buffer, size_t size);
@@ -48,13 +49,15 @@ typedef struct tt_eager_hooks_s {
 void tt_eager_install(const tt_eager_hooks_t *hooks);
 
 // --- devices ------------------------------------------------------------------------------------
-// Starts the client on the first use of a device (never at import). TORCHTPU_PLUGIN, XRT_TPU_CONFIG.
+// Starts the client on the first use of a device (never at import). TORCHTPU_PLUGIN,
+// XRT_TPU_CONFIG.
 tt_status_t tt_eager_start(void) TT_MUST_USE;
 bool tt_eager_is_started(void);
 tt_status_t tt_eager_device_count(int *out_count) TT_MUST_USE;  // starts the client
 tt_client_t *tt_eager_client(void);                             // NULL before the start
-tt_status_t tt_eager_synchronize(int device) TT_MUST_USE;  // flush all its windows, wait, report errors
-tt_status_t tt_eager_flush(int device) TT_MUST_USE;        // flush only
+tt_status_t tt_eager_synchronize(int device)
+    TT_MUST_USE;                                     // flush all its windows, wait, report errors
+tt_status_t tt_eager_flush(int device) TT_MUST_USE;  // flush only
 
 tt_eager_mode_t tt_eager_mode(void);
 tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) TT_MUST_USE;  // flushes first
@@ -86,14 +89,14 @@ typedef struct tt_out_s {
 
 typedef struct tt_outs_s {
   uint32_t count;
-  tt_out_t *items;       // points to `inline_items` or to tt_alloc'ed memory
+  tt_out_t *items;  // points to `inline_items` or to tt_alloc'ed memory
   tt_out_t inline_items[8];
 } tt_outs_t;
 void tt_outs_deinit(tt_outs_t *outs);  // frees the array, not the storages
 
 // Runs one op of tt_aten_ops. Functional results arrive in `outs` (in-place and out= forms give
-// none: the bridge returns the mutated arguments). An UNIMPLEMENTED status whose message starts with
-// "lower:" means that there is no lowering for this form: the bridge goes on to its fallbacks.
+// none: the bridge returns the mutated arguments). An UNIMPLEMENTED status whose message starts
+// with "lower:" means that there is no lowering for this form: the bridge goes on to its fallbacks.
 tt_status_t tt_eager_call(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
 
 // TT_ATEN_HOST ops have this type instead of tt_lower_fn_t.
@@ -105,6 +108,9 @@ tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) TT_MUST_US
 tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) TT_MUST_USE;
 // dst.copy_(src): casts, broadcasts, any views, also between devices.
 tt_status_t tt_eager_copy(const tt_tensor_t *dst, const tt_tensor_t *src) TT_MUST_USE;
+// src's logical value at this moment as a dense row-major device buffer, retained for the caller;
+// flushes what it needs and does not wait.
+tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_buffer_t **out_buffer) TT_MUST_USE;
 tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) TT_MUST_USE;
 
 // --- random numbers -----------------------------------------------------------------------------
@@ -117,9 +123,10 @@ void tt_generator_state(const tt_generator_t *g, uint64_t *out_seed, uint64_t *o
 void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset);
 
 // --- streams and events -------------------------------------------------------------------------
-// Stream 0 is the default. Each has its own window in DeferAndFuse; work of one stream runs in order.
+// Stream 0 is the default. Each has its own window in DeferAndFuse; work of one stream runs in
+// order.
 tt_status_t tt_stream_create(int device, int64_t *out_stream) TT_MUST_USE;
-int64_t tt_stream_current(int device);                    // of the calling thread
+int64_t tt_stream_current(int device);  // of the calling thread
 void tt_stream_set_current(int device, int64_t stream);
 tt_status_t tt_stream_synchronize(int device, int64_t stream) TT_MUST_USE;
 bool tt_stream_query(int device, int64_t stream);
@@ -128,7 +135,7 @@ typedef struct tt_event_s tt_event_t;
 tt_status_t tt_event_create(int device, tt_event_t **out_event) TT_MUST_USE;
 void tt_event_destroy(tt_event_t *event);
 tt_status_t tt_event_record(tt_event_t *event, int64_t stream) TT_MUST_USE;  // flushes the stream
-tt_status_t tt_event_wait(tt_event_t *event, int64_t stream) TT_MUST_USE;    // stream waits for event
+tt_status_t tt_event_wait(tt_event_t *event, int64_t stream) TT_MUST_USE;  // stream waits for event
 bool tt_event_query(tt_event_t *event);
 tt_status_t tt_event_synchronize(tt_event_t *event) TT_MUST_USE;
 tt_status_t tt_event_elapsed_ms(tt_event_t *start, tt_event_t *end, double *out_ms) TT_MUST_USE;

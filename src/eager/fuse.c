@@ -1,0 +1,208 @@
+// Programs of whole windows: the cache, and making one on a miss.
+#include <stdio.h>
+#include <string.h>
+
+#include "eager/window.h"
+
+static tt__fused_t **table;  // open addressing, a power of two of places, at most half full
+static uint32_t table_size, table_count;
+
+static bool matches(const tt__fused_t *p, const tt__window_t *w, uint64_t hash) {
+  return p->hash == hash && p->key_count == w->key_count &&
+         memcmp(p->key, w->trace, w->key_count * sizeof *p->key) == 0;
+}
+
+static bool grow_table(void) {
+  uint32_t size = table_size ? table_size * 2 : 64;
+  tt__fused_t **fresh = tt_alloc_zeroed(size * sizeof(tt__fused_t *));
+  if (!fresh) return false;
+  for (uint32_t i = 0; i < table_size; i++) {
+    if (!table[i]) continue;
+    uint32_t at = (uint32_t)table[i]->hash & (size - 1);
+    while (fresh[at]) at = (at + 1) & (size - 1);
+    fresh[at] = table[i];
+  }
+  tt_free(table);
+  table = fresh;
+  table_size = size;
+  return true;
+}
+
+static void destroy(tt__fused_t *p) {
+  if (p->executable) tt_executable_release(p->executable);
+  tt_arena_deinit(&p->arena);
+  tt_free(p);
+}
+
+// --- building
+// ---------------------------------------------------------------------------------------
+
+typedef struct builder_s {
+  tt__window_t *w;
+  tt_graph_t *graph;
+  tt_build_t b;
+  tt_value_t *values;     // of pending numbers
+  tt_value_t *externals;  // arguments
+  tt_value_t *scalars;
+  uint8_t *needed;  // ops whose results or checks matter
+  tt__check_list_t checks;
+} builder_t;
+
+// Walks the trace: calls `visit` for each op with its references and the numbers where its scalars
+// and values start.
+typedef struct step_s {
+  uint32_t op, scalar, value;
+  const uint32_t *references;
+} step_t;
+
+static bool next_step(const tt__window_t *w, step_t *s) {
+  if (s->references) {
+    const tt__instance_t *n = w->ops[s->op++];
+    s->references += n->window_words;
+    s->scalar += n->input_count - n->slot_input_count;
+    s->value += n->output_count;
+  } else {
+    s->references = w->trace + 1;
+  }
+  return s->op < w->op_count;
+}
+
+// An op is needed when it checks something, or when one of its values is live or used by a needed
+// op. Backwards, so that every user is known before.
+static bool mark_needed(builder_t *B) {
+  const tt__window_t *w = B->w;
+  tt_arena_t *arena = &B->graph->arena;
+  step_t *steps = TT_ARENA_ARRAY(arena, step_t, w->op_count);
+  uint8_t *used = tt_arena_zeroed(arena, w->pending_count);
+  B->needed = tt_arena_zeroed(arena, w->op_count);
+  if (!steps || !used || !B->needed) return false;
+  for (step_t s = {0}; next_step(w, &s);) steps[s.op] = s;
+  for (uint32_t i = w->op_count; i-- > 0;) {
+    const tt__instance_t *n = w->ops[i];
+    bool needed = n->check_count > 0;
+    for (uint32_t o = 0; o < n->output_count; o++) {
+      uint32_t v = steps[i].value + o;
+      needed |= used[v] || tt__bit(w->trace + w->live, v);
+    }
+    B->needed[i] = needed;
+    for (uint32_t r = 0; needed && r < n->slot_input_count; r++) {
+      uint32_t reference = steps[i].references[r];
+      if (!(reference & TT__EXTERNAL)) used[reference] = 1;
+    }
+  }
+  return true;
+}
+
+static tt_status_t make_arguments(builder_t *B) {
+  tt__window_t *w = B->w;
+  for (uint32_t i = 0; i < w->external_count; i++) {
+    tt_type_t type = tt__layout_type(w->externals[i]->layout);
+    TT_RETURN_IF_ERROR(tt_graph_argument(B->graph, B->graph->main, type, &B->externals[i]));
+  }
+  for (uint32_t i = 0; i < w->scalar_count; i++) {
+    tt_type_t type = {(tt_dtype_t)w->scalars[i].dtype, 0, NULL};
+    TT_RETURN_IF_ERROR(tt_graph_argument(B->graph, B->graph->main, type, &B->scalars[i]));
+  }
+  for (uint32_t i = 0; i < w->external_count; i++) {
+    if (tt__bit(w->trace + w->own, i)) B->graph->donations[i] = TT_DONATE;
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t lower_op(builder_t *B, const step_t *s) {
+  tt__instance_t *n = B->w->ops[s->op];
+  tt_arena_t *arena = &B->graph->arena;
+  tt_value_t *inputs = TT_ARENA_ARRAY(arena, tt_value_t, n->input_count);
+  if (!inputs) return tt__no_host_memory();
+  uint32_t r = 0, scalar = s->scalar;
+  for (uint32_t i = 0; i < n->input_count; i++) {
+    if (n->inputs[i].kind != TT__INPUT_SLOT) {
+      inputs[i] = B->scalars[scalar++];
+      continue;
+    }
+    uint32_t reference = s->references[r++];
+    inputs[i] =
+        reference & TT__EXTERNAL ? B->externals[reference & ~TT__EXTERNAL] : B->values[reference];
+  }
+  tt_status_t status = tt__lower_instance(n, &B->b, inputs, B->values + s->value, &B->checks);
+  return status ? tt_status_annotate(status, "%s", n->name) : status;
+}
+
+static tt_status_t lower_window(builder_t *B, uint32_t *out_outputs) {
+  tt__window_t *w = B->w;
+  tt_arena_t *arena = &B->graph->arena;
+  B->values = TT_ARENA_ARRAY(arena, tt_value_t, w->pending_count);
+  B->externals = TT_ARENA_ARRAY(arena, tt_value_t, w->external_count);
+  B->scalars = TT_ARENA_ARRAY(arena, tt_value_t, w->scalar_count);
+  tt_value_t *returns = TT_ARENA_ARRAY(arena, tt_value_t, w->pending_count + 1);
+  if (!B->values || !B->externals || !B->scalars || !returns || !mark_needed(B)) {
+    return tt__no_host_memory();
+  }
+  TT_RETURN_IF_ERROR(make_arguments(B));
+  for (step_t s = {0}; next_step(w, &s);) {
+    if (B->needed[s.op]) TT_RETURN_IF_ERROR(lower_op(B, &s));
+  }
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < w->pending_count; i++) {
+    if (tt__bit(w->trace + w->live, i)) returns[count++] = B->values[i];
+  }
+  *out_outputs = count;
+  if (B->checks.count) returns[count++] = tt__emit_checks(&B->b, &B->checks);
+  TT_RETURN_IF_ERROR(tt_build_finish(&B->b));
+  return tt_graph_return(B->graph, B->graph->main, returns, count);
+}
+
+static tt_status_t compile(tt__window_t *w, tt__fused_t *p) {
+  builder_t B = {.w = w, .checks = {.arena = &p->arena}};
+  TT_RETURN_IF_ERROR(tt_graph_create(p->name, &B.graph));
+  B.b = tt_build_on(B.graph, B.graph->main);
+  int64_t start = tt__now_ns();
+  tt_status_t s = lower_window(&B, &p->output_count);
+  tt_status_release(tt_build_finish(&B.b));
+  p->checks = B.checks.checks;
+  p->check_count = B.checks.count;
+  if (!s && p->output_count + p->check_count > 0) {
+    s = tt_client_compile(tt__engine.client, B.graph, &p->executable);
+    tt__engine.stats.programs_compiled++;
+  }
+  tt__engine.stats.compile_ns += tt__now_ns() - start;
+  tt_graph_destroy(B.graph);
+  return s;
+}
+
+static const char *make_name(tt__window_t *w, tt_arena_t *arena) {
+  char text[256];
+  const char *first = w->ops[0]->name, *last = w->ops[w->op_count - 1]->name;
+  int n = w->op_count == 1 ? snprintf(text, sizeof text, "%s", first)
+                           : snprintf(text, sizeof text, "a window of %u ops, %s to %s",
+                                      w->op_count, first, last);
+  return tt_arena_string(arena, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+}
+
+static tt_status_t make(tt__window_t *w, uint64_t hash, tt__fused_t **out_program) {
+  tt__fused_t *p = *out_program = tt_alloc_zeroed(sizeof *p);
+  if (!p) return tt__no_host_memory();
+  tt_arena_init(&p->arena, 1024);
+  p->hash = hash;
+  p->key_count = w->key_count;
+  p->key = tt_arena_copy(&p->arena, w->trace, w->key_count * sizeof *p->key);
+  p->name = make_name(w, &p->arena);
+  tt_status_t s = p->key && p->name ? compile(w, p) : tt__no_host_memory();
+  if (s) destroy(p);
+  return s;
+}
+
+tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash, tt__fused_t **out_program) {
+  if (2 * table_count >= table_size && !grow_table()) return tt__no_host_memory();
+  uint32_t at = (uint32_t)hash & (table_size - 1);
+  for (; table[at]; at = (at + 1) & (table_size - 1)) {
+    if (!matches(table[at], w, hash)) continue;
+    tt__engine.stats.window_hits++;
+    *out_program = table[at];
+    return TT_OK_STATUS;
+  }
+  TT_RETURN_IF_ERROR(make(w, hash, out_program));
+  table[at] = *out_program;
+  table_count++;
+  return TT_OK_STATUS;
+}
