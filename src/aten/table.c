@@ -2,6 +2,7 @@
 #include "aten/lower.h"
 #include "aten/params.h"
 #include "aten/pointwise_params.h"
+#include "aten/reduce_params.h"
 
 // aten.def's flag column may leave the prefix out.
 enum {
