@@ -1,0 +1,7 @@
+#pragma once
+
+namespace tt {
+
+void hooks_register();
+
+}  // namespace tt

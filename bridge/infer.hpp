@@ -1,0 +1,21 @@
+// Result metadata from PyTorch's own Meta kernels, asked once per new combination of argument facts.
+#pragma once
+
+#include "schema.hpp"
+#include "stack.hpp"
+
+namespace tt {
+
+tt_status_t infer(void *context, const tt_call_t *call, tt_inferred_t *out);
+
+// out= tensors that the last failed call on this thread wants resized: argument and sizes.
+struct Resize {
+  size_t arg;
+  std::vector<int64_t> sizes;
+};
+std::vector<Resize> infer_take_resizes();
+
+// Runs this form's own checks on meta copies that share storages as the arguments do.
+void infer_check_overlap(const Entry &entry, const tt_call_t &call);
+
+}  // namespace tt

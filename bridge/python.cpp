@@ -1,0 +1,82 @@
+#include <Python.h>
+
+#include "python.hpp"
+
+#include <cstdio>
+#include <cstring>
+
+namespace tt {
+namespace {
+
+class Gil {
+ public:
+  Gil() : state_(PyGILState_Ensure()) {}
+  ~Gil() { PyGILState_Release(state_); }
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// Calls module.function(argument) or only imports; a Python error is reported, not raised: the
+// caller then goes on without what it asked for.
+bool call_bool(const char *module_name, const char *function, const char *argument) {
+  if (!Py_IsInitialized()) return false;
+  Gil gil;
+  PyObject *module = PyImport_ImportModule(module_name);
+  PyObject *result = nullptr;
+  if (module && function) result = PyObject_CallMethod(module, function, "s", argument);
+  bool ok = function ? result && PyObject_IsTrue(result) == 1 : module != nullptr;
+  if (PyErr_Occurred()) PyErr_WriteUnraisable(module);
+  Py_XDECREF(result);
+  Py_XDECREF(module);
+  return ok;
+}
+
+// The library's own frames are not what the user wrote.
+bool is_library_file(const char *file) {
+  return strstr(file, "/torch/") || strstr(file, "/torchtpu/") || file[0] == '<';
+}
+
+bool print_frame(PyFrameObject *frame, bool any, char *buffer, size_t size) {
+  PyCodeObject *code = PyFrame_GetCode(frame);
+  const char *file = PyUnicode_AsUTF8(code->co_filename);
+  const char *name = PyUnicode_AsUTF8(code->co_name);
+  bool take = file && name && (any || !is_library_file(file));
+  if (take) std::snprintf(buffer, size, "%s:%d in %s", file, PyFrame_GetLineNumber(frame), name);
+  PyErr_Clear();
+  Py_DECREF(code);
+  return take;
+}
+
+}  // namespace
+
+void python_import_meta_kernels() {
+  static bool done = false;
+  if (done) return;
+  done = call_bool("torch._meta_registrations", nullptr, nullptr);
+}
+
+bool python_install_decomposition(const char *op) {
+  return call_bool("torchtpu.decompositions", "install", op);
+}
+
+bool python_location(void *, char *buffer, size_t size) {
+  if (!Py_IsInitialized()) return false;
+  Gil gil;
+  PyFrameObject *innermost = PyEval_GetFrame();
+  if (!innermost) return false;
+  bool found = false;
+  Py_INCREF(innermost);
+  for (PyFrameObject *frame = innermost; frame && !found;) {
+    found = print_frame(frame, false, buffer, size);
+    PyFrameObject *back = PyFrame_GetBack(frame);
+    if (frame != innermost) Py_DECREF(frame);
+    frame = back;
+    if (found) Py_XDECREF(back);
+  }
+  if (!found) found = print_frame(innermost, true, buffer, size);
+  Py_DECREF(innermost);
+  return found;
+}
+
+}  // namespace tt

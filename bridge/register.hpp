@@ -1,0 +1,8 @@
+#pragma once
+
+namespace tt {
+
+// Registers every overload of tt_aten_ops under PrivateUse1. Once a process.
+void register_ops();
+
+}  // namespace tt

@@ -1,0 +1,33 @@
+"""TorchTPU: the device "tpu" for PyTorch.
+
+``import torch`` loads this package by itself (the ``torch.backends`` entry point); ``import torchtpu``
+does the same by hand. Nothing here starts the device: its first use does.
+"""
+
+import torch
+
+from torchtpu import _load
+
+__version__ = "0.1.0"
+
+_load.register()
+
+from torchtpu import tpu  # noqa: E402  (needs the registered device)
+
+_load.attach(tpu)
+
+
+def _autoload() -> None:
+    """Entry point of the group ``torch.backends``; importing the package did the work."""
+
+
+def __getattr__(name: str):
+    # Subpackages that cost time to import are loaded when they are first named.
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"torchtpu.{name}")
+    raise AttributeError(f"module 'torchtpu' has no attribute {name!r}")
+
+
+_LAZY = ("aot", "compile", "decompositions", "distributed", "profiler", "zoo")

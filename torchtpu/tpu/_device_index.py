@@ -1,0 +1,30 @@
+"""Every way a user may name a tpu device, as its index."""
+
+import torch
+
+from torchtpu import _C
+
+
+def device_index(device=None, *, optional: bool = True) -> int:
+    """``device``: None (the current one), an index, "tpu", "tpu:1", torch.device or an object with .idx"""
+    if device is None:
+        if not optional:
+            raise ValueError("Expected a torch.device with a specified index or an integer, but got: None")
+        return torch._C._accelerator_getDeviceIndex()
+    if isinstance(device, int):
+        return torch._C._accelerator_getDeviceIndex() if device < 0 else device
+    if isinstance(device, str):
+        device = torch.device(device)
+    if not isinstance(device, torch.device):
+        raise ValueError(f"Expected a torch.device, an index or a string, but got: {device!r}")
+    if device.type != "tpu":
+        raise ValueError(f"Expected a tpu device, but got: {device}")
+    return torch._C._accelerator_getDeviceIndex() if device.index is None else device.index
+
+
+def check_not_forked() -> None:
+    if _C.in_bad_fork():
+        raise RuntimeError(
+            "Cannot re-initialize TPU in forked subprocess. To use TPU with multiprocessing, you "
+            "must use the 'spawn' start method"
+        )
