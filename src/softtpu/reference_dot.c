@@ -5,35 +5,49 @@
 #include "base/alloc.h"
 #include "softtpu/reference_internal.h"
 
-// out[i] = sum over k of x[k] * y[k], wide.
-static void multiply_add(tt_wide_t wide, int64_t count, const void *x, const void *y,
-                         tt_element_t *sum) {
-  switch (wide) {
-    case TT_WIDE_REAL: {
-      const double *a = (const double *)x, *b = (const double *)y;
-      double total = 0;
-      for (int64_t k = 0; k < count; k++) total += a[k] * b[k];
-      sum->real = total;
-      return;
-    }
-    case TT_WIDE_SIGNED:
-    case TT_WIDE_UNSIGNED: {
-      const uint64_t *a = (const uint64_t *)x, *b = (const uint64_t *)y;
-      uint64_t total = 0;
-      for (int64_t k = 0; k < count; k++) total += a[k] * b[k];
-      sum->u = total;
-      return;
-    }
-    case TT_WIDE_COMPLEX: {
-      const tt_complex_t *a = (const tt_complex_t *)x, *b = (const tt_complex_t *)y;
-      tt_complex_t total = {0, 0};
-      for (int64_t k = 0; k < count; k++) {
-        total.re += a[k].re * b[k].re - a[k].im * b[k].im;
-        total.im += a[k].re * b[k].im + a[k].im * b[k].re;
+// sums[n] += sum over k of x[k] * y[k * columns + n], for n < count; each sum in the order of k.
+static void multiply_add(tt_wide_t wide, int64_t depth, int64_t columns, int64_t count,
+                         const void *x, const void *y, void *sums) {
+  for (int64_t k = 0; k < depth; k++) {
+    switch (wide) {
+      case TT_WIDE_REAL: {
+        const double a = ((const double *)x)[k], *b = (const double *)y + k * columns;
+        double *r = (double *)sums;
+        for (int64_t n = 0; n < count; n++) r[n] += a * b[n];
+        break;
       }
-      sum->z = total;
-      return;
+      case TT_WIDE_SIGNED:
+      case TT_WIDE_UNSIGNED: {
+        const uint64_t a = ((const uint64_t *)x)[k], *b = (const uint64_t *)y + k * columns;
+        uint64_t *r = (uint64_t *)sums;
+        for (int64_t n = 0; n < count; n++) r[n] += a * b[n];
+        break;
+      }
+      case TT_WIDE_COMPLEX: {
+        const tt_complex_t a = ((const tt_complex_t *)x)[k];
+        const tt_complex_t *b = (const tt_complex_t *)y + k * columns;
+        tt_complex_t *r = (tt_complex_t *)sums;
+        for (int64_t n = 0; n < count; n++) {
+          r[n].re += a.re * b[n].re - a.im * b[n].im;
+          r[n].im += a.re * b[n].im + a.im * b[n].re;
+        }
+        break;
+      }
     }
+  }
+}
+
+// Stores wide sums in the result's type; sums of integers may go to a float type.
+static void store_sums(tt_wide_t wide, const void *sums, int64_t count, tt_dtype_t dtype,
+                       void *out) {
+  static const tt_dtype_t types[] = {[TT_WIDE_REAL] = TT_F64,
+                                     [TT_WIDE_SIGNED] = TT_S64,
+                                     [TT_WIDE_UNSIGNED] = TT_U64,
+                                     [TT_WIDE_COMPLEX] = TT_C128};
+  if (tt_element_wide(dtype) == wide) {
+    tt_element_store(dtype, sums, count, out);
+  } else {
+    tt_element_convert(types[wide], sums, count, dtype, out);
   }
 }
 
@@ -73,14 +87,18 @@ static void *widen(const tt_type_t *type, const void *data, const uint32_t *orde
   return wide;
 }
 
-// [batch..., free..., contracting...] of one side, and the sizes of the three groups.
+// [batch..., free..., contracting...] of the left side, [batch..., contracting..., free...] of the
+// right one, and the sizes of the three groups.
 typedef struct side_s {
   uint32_t order[TT__REF_MAX_RANK];
   int64_t batch, free, contract;
 } side_t;
 
-static void side_init(const tt_node_t *node, const tt_type_t *type, tt_attr_key_t batch_key,
-                      tt_attr_key_t contract_key, side_t *side) {
+static void side_init(const tt_node_t *node, const tt_type_t *type, bool is_left, side_t *side) {
+  tt_attr_key_t batch_key =
+      is_left ? TT_ATTR_LHS_BATCHING_DIMENSIONS : TT_ATTR_RHS_BATCHING_DIMENSIONS;
+  tt_attr_key_t contract_key =
+      is_left ? TT_ATTR_LHS_CONTRACTING_DIMENSIONS : TT_ATTR_RHS_CONTRACTING_DIMENSIONS;
   uint32_t batch_count, contract_count, at = 0;
   const int64_t *batch = tt_node_ints(node, batch_key, &batch_count);
   const int64_t *contract = tt_node_ints(node, contract_key, &contract_count);
@@ -92,13 +110,15 @@ static void side_init(const tt_node_t *node, const tt_type_t *type, tt_attr_key_
     side->order[at++] = (uint32_t)batch[i];
     side->batch *= type->dims[batch[i]];
   }
+  uint32_t free_at = at + (is_left ? 0 : contract_count);
+  uint32_t contract_at = is_left ? type->rank - contract_count : at;
   for (uint32_t d = 0; d < type->rank; d++) {
     if (used[d]) continue;
-    side->order[at++] = d;
+    side->order[free_at++] = d;
     side->free *= type->dims[d];
   }
   for (uint32_t i = 0; i < contract_count; i++) {
-    side->order[at++] = (uint32_t)contract[i];
+    side->order[contract_at++] = (uint32_t)contract[i];
     side->contract *= type->dims[contract[i]];
   }
 }
@@ -107,30 +127,19 @@ static void side_init(const tt_node_t *node, const tt_type_t *type, tt_attr_key_
 static tt_status_t multiply_all(const tt__ref_call_t *call, tt_wide_t wide, const side_t *lhs,
                                 const side_t *rhs, const char *x, const char *y) {
   tt_dtype_t dtype = tt__ref_out(call, 0)->dtype;
-  size_t unit = tt_element_wide_size(wide), k = (size_t)lhs->contract;
-  char *row = (char *)tt_alloc(unit * (size_t)rhs->free + 1);
+  size_t unit = tt_element_wide_size(wide), depth = (size_t)lhs->contract;
+  size_t columns = (size_t)rhs->free;
+  void *row = tt_alloc(unit * columns + 1);
   if (!row) return tt__ref_no_memory(call->node);
   char *to = (char *)call->results[0];
   for (int64_t b = 0; b < lhs->batch; b++) {
+    const char *right = y + (size_t)b * depth * columns * unit;
     for (int64_t m = 0; m < lhs->free; m++) {
-      const char *left = x + (size_t)(b * lhs->free + m) * k * unit;
-      for (int64_t n = 0; n < rhs->free; n++) {
-        tt_element_t sum;
-        multiply_add(wide, lhs->contract, left, y + (size_t)(b * rhs->free + n) * k * unit, &sum);
-        memcpy(row + (size_t)n * unit, &sum, unit);
-      }
-      // Integer operands with a float result: the sum is converted.
-      if (tt_element_wide(dtype) == wide ||
-          (wide != TT_WIDE_REAL && wide != TT_WIDE_COMPLEX && !tt_dtype_is_float(dtype))) {
-        tt_element_store(dtype, row, rhs->free, to);
-      } else {
-        tt_dtype_t from = wide == TT_WIDE_REAL      ? TT_F64
-                          : wide == TT_WIDE_SIGNED  ? TT_S64
-                          : wide == TT_WIDE_COMPLEX ? TT_C128
-                                                    : TT_U64;
-        tt_element_convert(from, row, rhs->free, dtype, to);
-      }
-      to += (size_t)rhs->free * tt_dtype_size(dtype);
+      const char *left = x + (size_t)(b * lhs->free + m) * depth * unit;
+      memset(row, 0, unit * columns);
+      multiply_add(wide, lhs->contract, rhs->free, rhs->free, left, right, row);
+      store_sums(wide, row, rhs->free, dtype, to);
+      to += columns * tt_dtype_size(dtype);
     }
   }
   tt_free(row);
@@ -140,10 +149,8 @@ static tt_status_t multiply_all(const tt__ref_call_t *call, tt_wide_t wide, cons
 tt_status_t tt__ref_dot_general(const tt__ref_call_t *call) {
   const tt_type_t *x = tt__ref_in(call, 0), *y = tt__ref_in(call, 1);
   side_t lhs, rhs;
-  side_init(call->node, x, TT_ATTR_LHS_BATCHING_DIMENSIONS, TT_ATTR_LHS_CONTRACTING_DIMENSIONS,
-            &lhs);
-  side_init(call->node, y, TT_ATTR_RHS_BATCHING_DIMENSIONS, TT_ATTR_RHS_CONTRACTING_DIMENSIONS,
-            &rhs);
+  side_init(call->node, x, true, &lhs);
+  side_init(call->node, y, false, &rhs);
   tt_dtype_t convert = product_dtype(x, y, tt__ref_out(call, 0));
   tt_wide_t wide = tt_element_wide(convert == TT_DTYPE_NONE ? x->dtype : convert);
   char *a = (char *)widen(x, call->operands[0], lhs.order, convert);
@@ -157,7 +164,7 @@ tt_status_t tt__ref_dot_general(const tt__ref_call_t *call) {
 
 // ---- convolution
 
-// Operands and result reordered to [batch, spatial..., feature], [out feature, spatial..., in
+// Operands and result reordered to [batch, spatial..., feature], [spatial..., in feature, out
 // feature] and [batch, spatial..., feature].
 typedef struct conv_s {
   uint32_t spatial;
@@ -176,32 +183,36 @@ static int64_t entry(const tt_node_t *node, tt_attr_key_t key, uint32_t i, int64
   return i < count ? list[i] : otherwise;
 }
 
-static void order_dims(const tt_node_t *node, tt_attr_key_t first, tt_attr_key_t spatial,
-                       tt_attr_key_t last, uint32_t spatial_count, uint32_t *order) {
-  order[0] = (uint32_t)tt_node_int(node, first, 0);
+// batch, spatial..., feature
+static void image_order(const tt_node_t *node, tt_attr_key_t batch, tt_attr_key_t spatial,
+                        tt_attr_key_t feature, uint32_t spatial_count, uint32_t *order) {
+  order[0] = (uint32_t)tt_node_int(node, batch, 0);
   for (uint32_t i = 0; i < spatial_count; i++) order[i + 1] = (uint32_t)entry(node, spatial, i, 0);
-  order[spatial_count + 1] = (uint32_t)tt_node_int(node, last, 0);
+  order[spatial_count + 1] = (uint32_t)tt_node_int(node, feature, 0);
 }
 
 static void conv_init(const tt__ref_call_t *call, conv_t *c) {
   const tt_node_t *node = call->node;
   const tt_type_t *x = tt__ref_in(call, 0), *k = tt__ref_in(call, 1), *out = tt__ref_out(call, 0);
   uint32_t n = c->spatial = x->rank - 2;
-  order_dims(node, TT_ATTR_INPUT_BATCH_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS,
-             TT_ATTR_INPUT_FEATURE_DIMENSION, n, c->in_order);
-  order_dims(node, TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS,
-             TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, n, c->kernel_order);
-  order_dims(node, TT_ATTR_OUTPUT_BATCH_DIMENSION, TT_ATTR_OUTPUT_SPATIAL_DIMENSIONS,
-             TT_ATTR_OUTPUT_FEATURE_DIMENSION, n, c->out_order);
+  image_order(node, TT_ATTR_INPUT_BATCH_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS,
+              TT_ATTR_INPUT_FEATURE_DIMENSION, n, c->in_order);
+  image_order(node, TT_ATTR_OUTPUT_BATCH_DIMENSION, TT_ATTR_OUTPUT_SPATIAL_DIMENSIONS,
+              TT_ATTR_OUTPUT_FEATURE_DIMENSION, n, c->out_order);
+  for (uint32_t i = 0; i < n; i++) {
+    c->kernel_order[i] = (uint32_t)entry(node, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
+  }
+  c->kernel_order[n] = (uint32_t)tt_node_int(node, TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0);
+  c->kernel_order[n + 1] = (uint32_t)tt_node_int(node, TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, 0);
   c->batch = x->dims[c->in_order[0]];
   c->in_features = x->dims[c->in_order[n + 1]];
-  c->kernel_features = k->dims[c->kernel_order[n + 1]];
-  c->out_features = k->dims[c->kernel_order[0]];
+  c->kernel_features = k->dims[c->kernel_order[n]];
+  c->out_features = k->dims[c->kernel_order[n + 1]];
   c->feature_groups = tt_node_int(node, TT_ATTR_FEATURE_GROUP_COUNT, 1);
   c->batch_groups = tt_node_int(node, TT_ATTR_BATCH_GROUP_COUNT, 1);
   for (uint32_t i = 0; i < n; i++) {
     c->in[i] = x->dims[c->in_order[i + 1]];
-    c->kernel[i] = k->dims[c->kernel_order[i + 1]];
+    c->kernel[i] = k->dims[c->kernel_order[i]];
     c->out[i] = out->dims[c->out_order[i + 1]];
     c->stride[i] = entry(node, TT_ATTR_WINDOW_STRIDES, i, 1);
     c->low[i] = entry(node, TT_ATTR_PADDING, 2 * i, 0);
@@ -232,40 +243,25 @@ static int64_t product(uint32_t count, const int64_t *dims) {
   return n;
 }
 
-static void accumulate(tt_wide_t wide, tt_element_t *sum, const tt_element_t *term) {
-  if (wide == TT_WIDE_REAL) {
-    sum->real += term->real;
-  } else if (wide == TT_WIDE_COMPLEX) {
-    sum->z.re += term->z.re;
-    sum->z.im += term->z.im;
-  } else {
-    sum->u += term->u;
-  }
-}
-
 // All features of one output position: the group of an output feature selects the slice of input
 // features or of the batch that it reads.
 static void convolve_at(const conv_t *c, tt_wide_t wide, const char *x, const char *kernel,
                         int64_t batch, const int64_t *o, char *row) {
   size_t unit = tt_element_wide_size(wide);
   int64_t taps = product(c->spatial, c->kernel), pixels = product(c->spatial, c->in);
-  int64_t per_group = c->out_features / (c->feature_groups * c->batch_groups);
+  int64_t groups = c->feature_groups * c->batch_groups, per_group = c->out_features / groups;
   int64_t out_batch = c->batch / c->batch_groups, tap = 0, k[TT__REF_MAX_RANK] = {0};
   memset(row, 0, unit * (size_t)c->out_features);
   if (taps == 0) return;
   do {
     int64_t position = input_position(c, o, k);
-    for (int64_t f = 0; position >= 0 && f < c->out_features; f++) {
-      int64_t group = f / per_group;
-      int64_t image = c->batch_groups > 1 ? group * out_batch + batch : batch;
-      int64_t feature = c->batch_groups > 1 ? 0 : group * c->kernel_features;
-      const char *a = x + (size_t)((image * pixels + position) * c->in_features + feature) * unit;
-      const char *b = kernel + (size_t)((f * taps + tap) * c->kernel_features) * unit;
-      tt_element_t term, sum;
-      multiply_add(wide, c->kernel_features, a, b, &term);
-      memcpy(&sum, row + (size_t)f * unit, unit);
-      accumulate(wide, &sum, &term);
-      memcpy(row + (size_t)f * unit, &sum, unit);
+    for (int64_t g = 0; position >= 0 && g < groups; g++) {
+      int64_t image = c->batch_groups > 1 ? g * out_batch + batch : batch;
+      int64_t feature = c->batch_groups > 1 ? 0 : g * c->kernel_features;
+      int64_t in_at = (image * pixels + position) * c->in_features + feature;
+      int64_t kernel_at = tap * c->kernel_features * c->out_features + g * per_group;
+      multiply_add(wide, c->kernel_features, c->out_features, per_group, x + (size_t)in_at * unit,
+                   kernel + (size_t)kernel_at * unit, row + (size_t)(g * per_group) * unit);
     }
     tap++;
   } while (tt__ref_next(c->spatial, c->kernel, k));
@@ -279,12 +275,7 @@ static void convolve(const conv_t *c, tt_wide_t wide, tt_dtype_t dtype, const ch
     int64_t o[TT__REF_MAX_RANK] = {0};
     do {
       convolve_at(c, wide, x, kernel, batch, o, row);
-      if (tt_element_wide(dtype) == TT_WIDE_REAL && wide != TT_WIDE_REAL) {
-        tt_element_convert(wide == TT_WIDE_SIGNED ? TT_S64 : TT_U64, row, c->out_features, dtype,
-                           dense);
-      } else {
-        tt_element_store(dtype, row, c->out_features, dense);
-      }
+      store_sums(wide, row, c->out_features, dtype, dense);
       dense += (size_t)c->out_features * tt_dtype_size(dtype);
     } while (tt__ref_next(c->spatial, c->out, o));
   }

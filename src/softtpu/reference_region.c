@@ -82,7 +82,7 @@ static tt_status_t use_slot(tt__ref_region_t *region, tt_value_t value, uint32_t
 }
 
 static tt_status_t compile_node(tt__ref_region_t *region, const tt_node_t *node) {
-  uint32_t out;
+  uint32_t out = 0;
   TT_RETURN_IF_ERROR(add_slot(region, node->first_result, true, &out));
   if (node->op == TT_OP_CONSTANT) {
     const tt_attr_t *value = tt_node_attr(node, TT_ATTR_VALUE);
