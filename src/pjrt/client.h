@@ -4,6 +4,7 @@
 #define TT_PJRT_CLIENT_H_
 
 #include "ir/graph.h"
+#include "softtpu/library.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,6 +23,8 @@ void tt_client_destroy(tt_client_t *client);
 const char *tt_client_platform(const tt_client_t *client);          // "softtpu", "cpu", "tpu"
 const char *tt_client_platform_version(const tt_client_t *client);
 bool tt_client_is_soft(const tt_client_t *client);
+// The software TPU's matrix kernels from now on (see softtpu/library.h); other plugins have theirs.
+void tt_client_install_library(tt_client_t *client, const tt_library_t *library);
 uint32_t tt_client_device_count(const tt_client_t *client);          // addressable ones
 const char *tt_client_device_kind(const tt_client_t *client, uint32_t device);
 
@@ -84,6 +87,8 @@ typedef struct tt_memory_stats_s {
 tt_status_t tt_client_memory_stats(tt_client_t *client, uint32_t device, tt_memory_stats_t *out_stats)
     TT_MUST_USE;
 void tt_client_reset_peak(tt_client_t *client, uint32_t device);
+// Memory that the device's allocator keeps for later goes back to the system.
+void tt_client_trim(tt_client_t *client, uint32_t device);
 
 #ifdef __cplusplus
 }

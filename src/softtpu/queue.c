@@ -1,0 +1,104 @@
+#include "softtpu/queue.h"
+
+#include <string.h>
+
+// How long the thread polls for the next task before it sleeps: about 20 microseconds, the gap
+// between two operations of an eager program.
+#define SPIN_COUNT 400
+// Pending tasks at which the enqueuing thread waits.
+#define DEPTH 4096
+
+static void cpu_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+void tt_queue_init(tt_queue_t *queue, pthread_mutex_t *mutex) {
+  memset(queue, 0, sizeof *queue);
+  queue->mutex = mutex;
+  pthread_cond_init(&queue->wake, NULL);
+  pthread_cond_init(&queue->progress, NULL);
+  atomic_init(&queue->completed, 0);
+  atomic_init(&queue->posted, 0);
+}
+
+static void *thread_main(void *argument) {
+  tt_queue_t *queue = argument;
+  uint64_t done = 0;
+  for (;;) {
+    for (int i = 0; i < SPIN_COUNT; i++) {
+      if (atomic_load_explicit(&queue->posted, memory_order_acquire) != done) break;
+      cpu_relax();
+    }
+    pthread_mutex_lock(queue->mutex);
+    while (!queue->head && !queue->stopping) {
+      queue->sleeping = true;
+      pthread_cond_wait(&queue->wake, queue->mutex);
+      queue->sleeping = false;
+    }
+    tt_task_t *task = queue->head;
+    if (task) {
+      queue->head = task->next;
+      if (!queue->head) queue->tail = NULL;
+    }
+    pthread_mutex_unlock(queue->mutex);
+    if (!task) return NULL;
+    task->run(task);
+    pthread_mutex_lock(queue->mutex);
+    atomic_store_explicit(&queue->completed, ++done, memory_order_release);
+    if (queue->waiters > 0) pthread_cond_broadcast(&queue->progress);
+    pthread_mutex_unlock(queue->mutex);
+  }
+}
+
+void tt_queue_deinit(tt_queue_t *queue) {
+  pthread_mutex_lock(queue->mutex);
+  queue->stopping = true;
+  pthread_cond_signal(&queue->wake);
+  bool started = queue->started;
+  pthread_mutex_unlock(queue->mutex);
+  if (started) pthread_join(queue->thread, NULL);
+  pthread_cond_destroy(&queue->wake);
+  pthread_cond_destroy(&queue->progress);
+}
+
+void tt_queue_throttle(tt_queue_t *queue) {
+  if (queue->enqueued - atomic_load(&queue->completed) >= DEPTH) {
+    tt_queue_wait(queue, queue->enqueued - DEPTH / 2);
+  }
+}
+
+tt_status_t tt_queue_start(tt_queue_t *queue) {
+  if (queue->started) return TT_OK_STATUS;
+  if (pthread_create(&queue->thread, NULL, thread_main, queue) != 0) {
+    return TT_ERROR(UNAVAILABLE, "cannot start a device's thread");
+  }
+  queue->started = true;
+  return TT_OK_STATUS;
+}
+
+tt_status_t tt_queue_push(tt_queue_t *queue, tt_task_t *task) {
+  TT_RETURN_IF_ERROR(tt_queue_start(queue));
+  task->next = NULL;
+  if (queue->tail) {
+    queue->tail->next = task;
+  } else {
+    queue->head = task;
+  }
+  queue->tail = task;
+  queue->enqueued++;
+  atomic_store_explicit(&queue->posted, queue->enqueued, memory_order_release);
+  if (queue->sleeping) pthread_cond_signal(&queue->wake);
+  return TT_OK_STATUS;
+}
+
+void tt_queue_wait(tt_queue_t *queue, uint64_t count) {
+  queue->waiters++;
+  while (atomic_load_explicit(&queue->completed, memory_order_acquire) < count) {
+    pthread_cond_wait(&queue->progress, queue->mutex);
+  }
+  queue->waiters--;
+}

@@ -1,0 +1,152 @@
+#include "softtpu/queue_event.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/alloc.h"
+
+typedef struct callback_s {
+  struct callback_s *next;
+  tt_event_fn_t fn;
+  void *context;
+} callback_t;
+
+enum { PENDING, DONE, FAILED };
+
+struct tt_event_s {
+  _Atomic uint32_t refs;
+  _Atomic int state;
+  _Atomic bool observed;
+  tt_status_t error;  // written before `state`
+  int64_t time;
+  pthread_mutex_t mutex;  // guards callbacks and the transition
+  pthread_cond_t cond;
+  callback_t *callbacks;
+};
+
+int64_t tt_event_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+tt_event_t *tt_event_create(void) {
+  tt_event_t *event = tt_alloc(sizeof *event);
+  if (!event) return NULL;
+  atomic_init(&event->refs, 1);
+  atomic_init(&event->state, PENDING);
+  atomic_init(&event->observed, false);
+  event->error = TT_OK_STATUS;
+  event->time = 0;
+  event->callbacks = NULL;
+  pthread_mutex_init(&event->mutex, NULL);
+  pthread_cond_init(&event->cond, NULL);
+  return event;
+}
+
+tt_event_t *tt_event_create_done(tt_status_t status) {
+  tt_event_t *event = tt_event_create();
+  if (!event) {
+    tt_status_release(status);
+    return NULL;
+  }
+  event->error = status;
+  event->time = tt_event_now();
+  atomic_store(&event->state, status ? FAILED : DONE);
+  return event;
+}
+
+void tt_event_retain(tt_event_t *event) {
+  atomic_fetch_add_explicit(&event->refs, 1, memory_order_relaxed);
+}
+
+void tt_event_release(tt_event_t *event) {
+  if (!event || atomic_fetch_sub(&event->refs, 1) != 1) return;
+  while (event->callbacks) {  // a pending event that nobody will ever set
+    callback_t *next = event->callbacks->next;
+    tt_free(event->callbacks);
+    event->callbacks = next;
+  }
+  tt_status_release(event->error);
+  pthread_cond_destroy(&event->cond);
+  pthread_mutex_destroy(&event->mutex);
+  tt_free(event);
+}
+
+void tt_event_set(tt_event_t *event, tt_status_t status) {
+  pthread_mutex_lock(&event->mutex);
+  if (atomic_load(&event->state) != PENDING) {
+    pthread_mutex_unlock(&event->mutex);
+    tt_status_release(status);
+    return;
+  }
+  event->error = status;
+  event->time = tt_event_now();
+  callback_t *callbacks = event->callbacks;
+  event->callbacks = NULL;
+  atomic_store(&event->state, status ? FAILED : DONE);
+  pthread_cond_broadcast(&event->cond);
+  pthread_mutex_unlock(&event->mutex);
+  while (callbacks) {
+    callback_t *next = callbacks->next;
+    callbacks->fn(callbacks->context, status);
+    tt_free(callbacks);
+    callbacks = next;
+  }
+}
+
+bool tt_event_is_done(const tt_event_t *event) {
+  return atomic_load_explicit(&event->state, memory_order_acquire) != PENDING;
+}
+
+bool tt_event_failed(const tt_event_t *event) {
+  return atomic_load_explicit(&event->state, memory_order_acquire) == FAILED;
+}
+
+tt_status_t tt_event_error(tt_event_t *event) {
+  if (!tt_event_failed(event)) return TT_OK_STATUS;
+  atomic_store(&event->observed, true);
+  return tt_status_clone(event->error);
+}
+
+tt_status_t tt_event_await(tt_event_t *event) {
+  for (int i = 0; i < 200 && !tt_event_is_done(event); i++) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  if (!tt_event_is_done(event)) {
+    pthread_mutex_lock(&event->mutex);
+    while (!tt_event_is_done(event)) pthread_cond_wait(&event->cond, &event->mutex);
+    pthread_mutex_unlock(&event->mutex);
+  }
+  return tt_event_error(event);
+}
+
+bool tt_event_on_done(tt_event_t *event, tt_event_fn_t fn, void *context) {
+  if (!tt_event_is_done(event)) {
+    callback_t *callback = tt_alloc(sizeof *callback);
+    if (!callback) return false;
+    callback->fn = fn;
+    callback->context = context;
+    pthread_mutex_lock(&event->mutex);
+    if (!tt_event_is_done(event)) {
+      callback->next = event->callbacks;
+      event->callbacks = callback;
+      pthread_mutex_unlock(&event->mutex);
+      return true;
+    }
+    pthread_mutex_unlock(&event->mutex);
+    tt_free(callback);
+  }
+  if (tt_event_failed(event)) atomic_store(&event->observed, true);
+  fn(context, event->error);
+  return true;
+}
+
+int64_t tt_event_time(const tt_event_t *event) {
+  return tt_event_is_done(event) ? event->time : 0;
+}
+
+bool tt_event_observed(const tt_event_t *event) { return atomic_load(&event->observed); }
