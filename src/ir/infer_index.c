@@ -38,7 +38,7 @@ typedef struct pointing_s {
 
 static tt_status_t check_pointing(const tt__infer_t *c, pointing_t *p, const tt_type_t *x,
                                   const tt_type_t *indices) {
-  p->vector_dim = tt_node_int(c->node, TT_ATTR_INDEX_VECTOR_DIM, -1);
+  p->vector_dim = tt_node_int(c->node, TT_ATTR_INDEX_VECTOR_DIM, 0);
   TT__REQUIRE(c, tt_dtype_is_int(indices->dtype), NULL, "the indices are no integers");
   TT__REQUIRE(c, p->vector_dim >= 0 && p->vector_dim <= (int64_t)indices->rank, "c2",
               "index_vector_dim %lld is outside [0, %u]", (long long)p->vector_dim, indices->rank);
@@ -190,7 +190,7 @@ tt_status_t tt__infer_sort(tt__infer_t *c) {
   uint32_t n = c->node->operand_count;
   TT__REQUIRE(c, n >= 1, "c1", "there is no operand");
   const tt_type_t *x = tt__operand(c, 0);
-  int64_t d = tt_node_int(c->node, TT_ATTR_DIMENSION, -1), rank = x->rank;
+  int64_t d = tt_node_int(c->node, TT_ATTR_DIMENSION, -1), rank = x->rank;  // -1: the last one
   TT__REQUIRE(c, (d >= -rank && d < rank) || rank == 0, "c4", "dimension %lld is outside rank %u",
               (long long)d, x->rank);
   tt_dtype_t *args = TT_ARENA_ARRAY(c->arena, tt_dtype_t, 2 * n);

@@ -3,6 +3,14 @@
 
 #include "ir/parse.h"
 
+// The ": i64" of an attribute. In a short form a tensor type may follow the last keyword: not ours.
+static void skip_scalar_type(tt__parser_t *ps) {
+  const char *start = ps->p;
+  if (!tt__parse_take(ps, ":")) return;
+  tt__slice_t word = tt__parse_identifier(ps);
+  if (word.size == 0 || tt__slice_is(word, "tensor")) ps->p = start;
+}
+
 static tt_status_t add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
   for (uint32_t i = 0; i < r->attr_count; i++) {
     if (r->attrs[i].key == a.key) {
@@ -55,7 +63,7 @@ static tt_status_t int_list(tt__parser_t *ps, char close, int64_t **out, uint32_
       }
       (*out)[(*out_count)++] = value;
       // "1 : i64" inside a list of attributes
-      if (tt__parse_take(ps, ":")) (void)tt__parse_identifier(ps);
+      skip_scalar_type(ps);
     }
   }
   ps->p++;
@@ -246,7 +254,7 @@ static tt_status_t int_value(tt__parser_t *ps, tt_attr_key_t key, int64_t *out) 
   *out = 0;
   if (tt__parse_word(ps, "false")) return TT_OK_STATUS;
   TT_RETURN_IF_ERROR(tt__parse_int(ps, out));
-  if (tt__parse_take(ps, ":")) (void)tt__parse_identifier(ps);
+  skip_scalar_type(ps);
   return TT_OK_STATUS;
 }
 
@@ -262,7 +270,7 @@ static tt_status_t float_value(tt__parser_t *ps, double *out) {
   char *stop;
   *out = strtod(text, &stop);
   if (n == 0 || *stop) return tt__parse_fail(ps, start, "expected a number");
-  if (tt__parse_take(ps, ":")) (void)tt__parse_identifier(ps);
+  skip_scalar_type(ps);
   return TT_OK_STATUS;
 }
 

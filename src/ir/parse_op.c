@@ -364,7 +364,28 @@ static tt_status_t constant_form(tt__parser_t *ps, tt__reading_t *r) {
   return TT_OK_STATUS;
 }
 
+// Writes out the defaults that no consumer should have to know.
+static tt_status_t add_defaults(tt__parser_t *ps, tt__reading_t *r) {
+  tt_attr_t *found = NULL;
+  bool indexed = r->op == TT_OP_GATHER || r->op == TT_OP_SCATTER;
+  if (!indexed && r->op != TT_OP_SORT) return TT_OK_STATUS;
+  tt_attr_key_t key = indexed ? TT_ATTR_INDEX_VECTOR_DIM : TT_ATTR_DIMENSION;
+  for (uint32_t i = 0; i < r->attr_count; i++) {
+    if (r->attrs[i].key == key) found = &r->attrs[i];
+  }
+  if (!found) {
+    TT_RETURN_IF_ERROR(tt__parse_add_int(ps, r, key, indexed ? 0 : -1));
+    found = &r->attrs[r->attr_count - 1];
+  }
+  // sort counts negative dimensions from the end
+  if (!indexed && found->u.i < 0 && r->operand_count) {
+    found->u.i += tt_graph_type(ps->graph, r->operands[0])->rank;
+  }
+  return TT_OK_STATUS;
+}
+
 static tt_status_t append(tt__parser_t *ps, tt__reading_t *r, tt_value_t **out, uint32_t *count) {
+  TT_RETURN_IF_ERROR(add_defaults(ps, r));
   // select writes its predicate's type before the result's
   if (r->op == TT_OP_SELECT && !r->functional && r->type_count == 2) {
     r->types++;
