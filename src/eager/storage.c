@@ -74,6 +74,7 @@ static tt_status_t move_range(tt_storage_t *s, size_t bytes) {
   other->address = address;
   other->size_class = size_class;
   tt__address_swap(s, other);
+  atomic_store(&other->refs, 0);
   other->next_free = free_lists[size_class];
   free_lists[size_class] = other;
   return TT_OK_STATUS;
