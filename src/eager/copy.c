@@ -138,46 +138,90 @@ tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) {
   return s;
 }
 
-// The buffer that is exactly the tensor's dense bytes, retained; NULL where there is none.
-// *out_unwritten: the storage was never written.
-static tt_status_t plain_buffer(const tt_tensor_t *t, tt_buffer_t **out_buffer,
-                                bool *out_unwritten) {
-  *out_buffer = NULL;
+// The version that is exactly the tensor's dense bytes, settled and retained (so that nobody
+// donates its buffer); NULL where there is none. *out_unwritten: the storage was never written.
+static tt_status_t plain_version(const tt_tensor_t *t, tt__version_t **out_version,
+                                 bool *out_unwritten) {
+  *out_version = NULL;
   tt__lock();
   tt__version_t *v = t->storage->version;
   *out_unwritten = !v;
   tt_status_t s = TT_OK_STATUS;
   if (v && is_plain(t) && dense_bytes(t) == v->layout->bytes) {
     s = tt__version_settle(v);
-    if (!s) tt_buffer_retain(*out_buffer = t->storage->version->buffer);
+    if (!s) tt__version_retain(*out_version = t->storage->version);
   }
   tt__unlock();
   return s;
 }
 
-tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) {
-  size_t bytes = dense_bytes(src);
+static void drop_version(tt__version_t *v) {
+  tt__lock();
+  tt__version_release(v);
+  tt__unlock();
+}
+
+// src's dense value, settled and retained; NULL for a storage that was never written.
+static tt_status_t dense_version(const tt_tensor_t *src, tt__version_t **out_version) {
+  bool unwritten;
+  TT_RETURN_IF_ERROR(plain_version(src, out_version, &unwritten));
+  if (*out_version || unwritten) return TT_OK_STATUS;
+  tt_tensor_t dense;
+  TT_RETURN_IF_ERROR(call_contiguous(src, &dense));
+  tt_status_t s = plain_version(&dense, out_version, &unwritten);
+  tt_storage_release(dense.storage);
+  TT_RETURN_IF_ERROR(s);
+  TT_CHECK(*out_version != NULL);
+  return TT_OK_STATUS;
+}
+
+// --- to the host
+// -------------------------------------------------------------------------------------
+
+struct tt_snapshot_s {
+  tt__version_t *version;  // NULL: all zeros
+  int device;
+};
+
+tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_snapshot_t **out_snapshot) {
   int device = tt_storage_device(src->storage);
   TT_RETURN_IF_ERROR(tt__ready(device));
-  if (bytes == 0) return TT_OK_STATUS;
-  tt_buffer_t *buffer;
-  bool unwritten;
-  TT_RETURN_IF_ERROR(plain_buffer(src, &buffer, &unwritten));
-  if (unwritten) {
+  tt_snapshot_t *snapshot = tt_alloc_zeroed(sizeof *snapshot);
+  if (!snapshot) return tt__no_host_memory();
+  snapshot->device = device;
+  tt_status_t s = dense_bytes(src) ? dense_version(src, &snapshot->version) : TT_OK_STATUS;
+  if (s) {
+    tt_free(snapshot);
+    return s;
+  }
+  *out_snapshot = snapshot;
+  return TT_OK_STATUS;
+}
+
+tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) {
+  if (!snapshot->version) {
     memset(host, 0, bytes);
     return TT_OK_STATUS;
   }
-  if (!buffer) {
-    tt_tensor_t dense;
-    TT_RETURN_IF_ERROR(call_contiguous(src, &dense));
-    tt_status_t s = plain_buffer(&dense, &buffer, &unwritten);
-    tt_storage_release(dense.storage);
-    TT_RETURN_IF_ERROR(s);
-    TT_CHECK(buffer != NULL);
-  }
-  tt_status_t s = tt_buffer_read(buffer, host, bytes);
-  tt_buffer_release(buffer);
-  return tt_status_join(tt__check_all(device), s);
+  tt_status_t s = tt_buffer_read(snapshot->version->buffer, host, bytes);
+  return tt_status_join(tt__check_all(snapshot->device), s);
+}
+
+void tt_snapshot_release(tt_snapshot_t *snapshot) {
+  if (!snapshot) return;
+  if (snapshot->version) drop_version(snapshot->version);
+  tt_free(snapshot);
+}
+
+tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) {
+  size_t bytes = dense_bytes(src);
+  tt_snapshot_t snapshot = {.device = tt_storage_device(src->storage)};
+  TT_RETURN_IF_ERROR(tt__ready(snapshot.device));
+  if (bytes == 0) return TT_OK_STATUS;
+  TT_RETURN_IF_ERROR(dense_version(src, &snapshot.version));
+  tt_status_t s = tt_snapshot_read(&snapshot, host, bytes);
+  if (snapshot.version) drop_version(snapshot.version);
+  return s;
 }
 
 tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) {
@@ -204,19 +248,16 @@ tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) {
 // src's dense value as a tensor on another device. The caller releases its storage.
 static tt_status_t move_to_device(const tt_tensor_t *src, int device, int64_t *strides,
                                   tt_tensor_t *out_tensor) {
-  tt_tensor_t dense = *src;
-  tt_buffer_t *buffer, *moved = NULL;
-  bool unwritten;
-  TT_RETURN_IF_ERROR(plain_buffer(src, &buffer, &unwritten));
-  if (!buffer) {
-    TT_RETURN_IF_ERROR(call_contiguous(src, &dense));
-    tt_status_t s = plain_buffer(&dense, &buffer, &unwritten);
-    tt_storage_release(dense.storage);
-    TT_RETURN_IF_ERROR(s);
-    TT_CHECK(buffer != NULL);
+  tt__version_t *version;
+  tt_buffer_t *moved = NULL;
+  TT_RETURN_IF_ERROR(dense_version(src, &version));
+  if (!version) {  // never written: zeros there too
+    *out_tensor = *src;
+    out_tensor->offset = 0;
+    return tt_storage_create(device, tt_storage_bytes(src->storage), &out_tensor->storage);
   }
-  tt_status_t s = tt_buffer_copy_to_device(buffer, (uint32_t)device, &moved);
-  tt_buffer_release(buffer);
+  tt_status_t s = tt_buffer_copy_to_device(version->buffer, (uint32_t)device, &moved);
+  drop_version(version);
   TT_RETURN_IF_ERROR(s);
   return make_plain(device, src, moved, strides, out_tensor);
 }

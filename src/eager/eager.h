@@ -108,10 +108,13 @@ tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) TT_MUST_US
 tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) TT_MUST_USE;
 // dst.copy_(src): casts, broadcasts, any views, also between devices.
 tt_status_t tt_eager_copy(const tt_tensor_t *dst, const tt_tensor_t *src) TT_MUST_USE;
-// src's logical value at this moment as a dense row-major device buffer, retained for the caller;
-// flushes what it needs and does not wait.
-tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_buffer_t **out_buffer) TT_MUST_USE;
 tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) TT_MUST_USE;
+// src's logical value at this moment, for reading later from any thread; flushes what it needs and
+// does not wait. Reading waits and gives it dense row-major.
+typedef struct tt_snapshot_s tt_snapshot_t;
+tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_snapshot_t **out_snapshot) TT_MUST_USE;
+tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) TT_MUST_USE;
+void tt_snapshot_release(tt_snapshot_t *snapshot);  // NULL-safe
 
 // --- random numbers -----------------------------------------------------------------------------
 // A generator is a seed and an offset; every op that draws advances the offset. Refcounted.

@@ -1,0 +1,355 @@
+#include "process_group.hpp"
+
+#include <ATen/ops/mul.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "dist/process_group.h"
+#include "status.hpp"
+#include "tensor.hpp"
+
+namespace {
+
+using at::Tensor;
+using c10::intrusive_ptr;
+using std::vector;
+using Works = vector<tt_work_t *>;
+
+// One job, or the jobs between startCoalescing and endCoalescing.
+class TpuWork : public c10d::Work {
+ public:
+  TpuWork(int rank, c10d::OpType op, Works works, vector<Tensor> outputs)
+      : Work(rank, op), works_(std::move(works)), outputs_(std::move(outputs)) {}
+  ~TpuWork() override {
+    for (auto *work : works_) tt_work_release(work);
+  }
+
+  bool isCompleted() override { return std::all_of(works_.begin(), works_.end(), tt_work_is_done); }
+  bool isSuccess() const override { return exception() == nullptr; }
+  std::exception_ptr exception() const override {
+    for (auto *work : works_) {
+      if (!tt_work_is_done(work)) continue;
+      try {
+        TT_CALL(tt_work_wait(work, 0));
+      } catch (...) {
+        return std::current_exception();
+      }
+    }
+    return nullptr;
+  }
+  int sourceRank() const override { return static_cast<int>(tt_work_source(works_.front())); }
+  vector<Tensor> result() override { return outputs_; }
+  void synchronize() override { wait(kNoTimeout); }
+  bool wait(std::chrono::milliseconds timeout) override {
+    for (auto *work : works_)
+      TT_CALL(tt_work_wait(work, static_cast<double>(timeout.count()) * 1e-3));
+    return true;
+  }
+  void abort() override {
+    TORCH_CHECK(false, "tpu_dist: abort the process group, not one operation");
+  }
+
+  intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    auto type = c10::ListType::create(c10::TensorType::get());
+    auto future = c10::make_intrusive<c10::ivalue::Future>(type);
+    auto *pending = new Pending{future, outputs_, works_.size()};
+    if (works_.empty()) delete pending, future->markCompleted(outputs_);
+    for (auto *work : works_) tt_work_on_done(work, on_done, pending);
+    return future;
+  }
+
+ private:
+  // What a future needs after this object may be gone; the last job's end disposes of it.
+  struct Pending {
+    intrusive_ptr<c10::ivalue::Future> future;
+    vector<Tensor> outputs;
+    std::atomic<size_t> left;
+  };
+  static void on_done(void *context, tt_status_t status) {
+    auto *pending = static_cast<Pending *>(context);
+    if (status && !pending->future->completed()) {
+      try {
+        tt::status_throw(tt_status_clone(status));
+      } catch (...) {
+        pending->future->setErrorIfNeeded(std::current_exception());
+      }
+    }
+    if (--pending->left) return;
+    if (!pending->future->completed()) pending->future->markCompleted(std::move(pending->outputs));
+    delete pending;
+  }
+
+  Works works_;
+  vector<Tensor> outputs_;
+};
+
+tt_status_t exchange_by_store(void *context, const char *key, const void *mine, size_t size,
+                              void *all) {
+  auto *place = static_cast<std::tuple<c10d::Store *, int, int> *>(context);
+  auto [store, rank, world] = *place;
+  try {
+    auto name = [&](int k) { return "tpu_dist/" + std::string(key) + "/" + std::to_string(k); };
+    const auto *bytes = static_cast<const uint8_t *>(mine);
+    store->set(name(rank), vector<uint8_t>(bytes, bytes + size));
+    for (int k = 0; k < world; k++) {
+      auto theirs = store->get(name(k));
+      TORCH_CHECK(theirs.size() == size, "rank ", k, " published ", theirs.size(), " bytes, not ",
+                  size);
+      memcpy(static_cast<char *>(all) + static_cast<size_t>(k) * size, theirs.data(), size);
+    }
+    return TT_OK_STATUS;
+  } catch (const std::exception &e) {
+    return TT_ERROR(
+        UNAVAILABLE,
+        "tpu_dist: rank %d of %d: the rendezvous failed (is world_size right on every rank?): %s",
+        rank, world, e.what());
+  }
+}
+
+tt_reduce_op_t reduce_op(const c10d::ReduceOp &op) {
+  static_assert(static_cast<int>(c10d::ReduceOp::BXOR) == TT_REDUCE_BXOR);
+  TORCH_CHECK(op.op_ <= c10d::ReduceOp::BXOR, "tpu_dist: unknown reduce op ",
+              static_cast<int>(op.op_));
+  return static_cast<tt_reduce_op_t>(op.op_);
+}
+
+double seconds(std::chrono::milliseconds timeout) {
+  return static_cast<double>(timeout.count()) * 1e-3;
+}
+
+class TpuDist : public c10d::Backend {
+ public:
+  TpuDist(c10d::Store &store, int rank, int size, double timeout_s) : Backend(rank, size) {
+    std::tuple<c10d::Store *, int, int> place{&store, rank, size};
+    TT_CALL(tt_process_group_create(static_cast<uint32_t>(rank), static_cast<uint32_t>(size),
+                                    timeout_s, exchange_by_store, &place, &group_));
+  }
+  ~TpuDist() override { tt_process_group_destroy(group_); }
+
+  const std::string getBackendName() const override { return "tpu_dist"; }
+  void setTimeout(std::chrono::milliseconds timeout) override {
+    tt_process_group_set_timeout(group_, seconds(timeout));
+  }
+  void abort() override { tt_process_group_abort(group_); }
+  void setSequenceNumberForGroup() override {}
+  uint64_t getSequenceNumberForGroup() override { return sequence_; }
+
+  bool supportsCoalescing() const override { return true; }
+  void startCoalescing() override {
+    coalescing_ = true;
+    coalesced_.clear();
+    coalesced_outputs_.clear();
+  }
+  intrusive_ptr<c10d::Work> endCoalescing() override {
+    coalescing_ = false;
+    return c10::make_intrusive<TpuWork>(rank_, c10d::OpType::COALESCED, std::move(coalesced_),
+                                        std::move(coalesced_outputs_));
+  }
+
+  intrusive_ptr<c10d::Work> broadcast(vector<Tensor> &tensors,
+                                      const c10d::BroadcastOptions &o) override {
+    return submit({TT_JOB_BROADCAST, c10d::OpType::BROADCAST, o.timeout, o.rootRank}, tensors, {},
+                  tensors);
+  }
+  intrusive_ptr<c10d::Work> allreduce(vector<Tensor> &tensors,
+                                      const c10d::AllreduceOptions &o) override {
+    Call call{TT_JOB_ALL_REDUCE, c10d::OpType::ALLREDUCE, o.timeout};
+    call.op = premultiplied(o.reduceOp, tensors, true);
+    return submit(call, tensors, {}, tensors);
+  }
+  intrusive_ptr<c10d::Work> allreduce_coalesced(vector<Tensor> &tensors,
+                                                const c10d::AllreduceCoalescedOptions &o) override {
+    return allreduce(tensors, o);
+  }
+  intrusive_ptr<c10d::Work> reduce(vector<Tensor> &tensors, const c10d::ReduceOptions &o) override {
+    Call call{TT_JOB_REDUCE, c10d::OpType::REDUCE, o.timeout, o.rootRank};
+    call.op = premultiplied(o.reduceOp, tensors, true);
+    return submit(call, tensors, {}, tensors);
+  }
+  intrusive_ptr<c10d::Work> allgather(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
+                                      const c10d::AllgatherOptions &o) override {
+    return submit({TT_JOB_ALL_GATHER, c10d::OpType::ALLGATHER, o.timeout}, ins, outs.at(0),
+                  outs.at(0));
+  }
+  intrusive_ptr<c10d::Work> _allgather_base(Tensor &out, Tensor &in,
+                                            const c10d::AllgatherOptions &o) override {
+    return submit({TT_JOB_ALL_GATHER, c10d::OpType::_ALLGATHER_BASE, o.timeout}, {in}, {out},
+                  {out});
+  }
+  intrusive_ptr<c10d::Work> allgather_coalesced(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
+                                                const c10d::AllgatherOptions &o) override {
+    return each(ins.size(), c10d::OpType::ALLGATHER_COALESCED, [&](size_t i) {
+      vector<Tensor> in{ins[i]}, out;
+      for (auto &list : outs) out.push_back(list.at(i));
+      vector<vector<Tensor>> lists{out};
+      return allgather(lists, in, o);
+    });
+  }
+  intrusive_ptr<c10d::Work> allgather_into_tensor_coalesced(
+      vector<Tensor> &outs, vector<Tensor> &ins, const c10d::AllgatherOptions &o) override {
+    return each(ins.size(), c10d::OpType::COALESCED,
+                [&](size_t i) { return _allgather_base(outs.at(i), ins[i], o); });
+  }
+  intrusive_ptr<c10d::Work> gather(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
+                                   const c10d::GatherOptions &o) override {
+    vector<Tensor> out = outs.empty() ? vector<Tensor>{} : outs.at(0);
+    return submit({TT_JOB_GATHER, c10d::OpType::GATHER, o.timeout, o.rootRank}, ins, out, out);
+  }
+  intrusive_ptr<c10d::Work> scatter(vector<Tensor> &outs, vector<vector<Tensor>> &ins,
+                                    const c10d::ScatterOptions &o) override {
+    vector<Tensor> in = ins.empty() ? vector<Tensor>{} : ins.at(0);
+    return submit({TT_JOB_SCATTER, c10d::OpType::SCATTER, o.timeout, o.rootRank}, in, outs, outs);
+  }
+  intrusive_ptr<c10d::Work> reduce_scatter(vector<Tensor> &outs, vector<vector<Tensor>> &ins,
+                                           const c10d::ReduceScatterOptions &o) override {
+    Call call{TT_JOB_REDUCE_SCATTER, c10d::OpType::REDUCE_SCATTER, o.timeout};
+    vector<Tensor> in = ins.at(0);
+    call.op = premultiplied(o.reduceOp, in, false);
+    return submit(call, in, outs, outs);
+  }
+  intrusive_ptr<c10d::Work> _reduce_scatter_base(Tensor &out, Tensor &in,
+                                                 const c10d::ReduceScatterOptions &o) override {
+    Call call{TT_JOB_REDUCE_SCATTER, c10d::OpType::_REDUCE_SCATTER_BASE, o.timeout};
+    vector<Tensor> ins{in};
+    call.op = premultiplied(o.reduceOp, ins, false);
+    return submit(call, ins, {out}, {out});
+  }
+  intrusive_ptr<c10d::Work> reduce_scatter_tensor_coalesced(
+      vector<Tensor> &outs, vector<Tensor> &ins, const c10d::ReduceScatterOptions &o) override {
+    return each(ins.size(), c10d::OpType::COALESCED,
+                [&](size_t i) { return _reduce_scatter_base(outs.at(i), ins[i], o); });
+  }
+  intrusive_ptr<c10d::Work> alltoall_base(Tensor &out, Tensor &in, vector<int64_t> &out_splits,
+                                          vector<int64_t> &in_splits,
+                                          const c10d::AllToAllOptions &o) override {
+    Call call{TT_JOB_ALL_TO_ALL, c10d::OpType::ALLTOALL_BASE, o.timeout};
+    call.in_splits = &in_splits;
+    call.out_splits = &out_splits;
+    return submit(call, {in}, {out}, {out});
+  }
+  intrusive_ptr<c10d::Work> alltoall(vector<Tensor> &outs, vector<Tensor> &ins,
+                                     const c10d::AllToAllOptions &o) override {
+    return submit({TT_JOB_ALL_TO_ALL, c10d::OpType::ALLTOALL, o.timeout}, ins, outs, outs);
+  }
+  intrusive_ptr<c10d::Work> send(vector<Tensor> &tensors, int to, int tag) override {
+    Call call{TT_JOB_SEND, c10d::OpType::SEND, c10d::kUnsetTimeout, to};
+    call.tag = static_cast<uint32_t>(tag);
+    return submit(call, tensors, {}, tensors);
+  }
+  intrusive_ptr<c10d::Work> recv(vector<Tensor> &tensors, int from, int tag) override {
+    Call call{TT_JOB_RECEIVE, c10d::OpType::RECV, c10d::kUnsetTimeout, from};
+    call.tag = static_cast<uint32_t>(tag);
+    return submit(call, {}, tensors, tensors);
+  }
+  intrusive_ptr<c10d::Work> recvAnysource(vector<Tensor> &tensors, int tag) override {
+    Call call{TT_JOB_RECEIVE_ANY, c10d::OpType::RECVANYSOURCE, c10d::kUnsetTimeout};
+    call.tag = static_cast<uint32_t>(tag);
+    return submit(call, {}, tensors, tensors);
+  }
+  intrusive_ptr<c10d::Work> barrier(const c10d::BarrierOptions &o) override {
+    return submit({TT_JOB_BARRIER, c10d::OpType::BARRIER, o.timeout}, {}, {}, {});
+  }
+  void monitoredBarrier(const c10d::BarrierOptions &o, bool) override {
+    barrier(o)->wait(o.timeout);
+  }
+
+ private:
+  struct Call {
+    tt_job_kind_t kind;
+    c10d::OpType type;
+    std::chrono::milliseconds timeout;
+    int64_t root = 0;
+    tt_reduce_op_t op = TT_REDUCE_SUM;
+    uint32_t tag = 0;
+    const vector<int64_t> *in_splits = nullptr, *out_splits = nullptr;
+  };
+
+  // PREMUL_SUM is a multiplication, then SUM; an in-place collective multiplies in place.
+  static tt_reduce_op_t premultiplied(const c10d::ReduceOp &op, vector<Tensor> &tensors,
+                                      bool in_place) {
+    if (op.op_ != c10d::ReduceOp::PREMUL_SUM) return reduce_op(op);
+    auto *by = dynamic_cast<c10d::PreMulSumSupplement *>(op.supplement_.get());
+    TORCH_CHECK(by, "tpu_dist: PREMUL_SUM without its factor");
+    for (auto &t : tensors) {
+      bool tensor = by->tensor_factor.defined();
+      if (in_place) tensor ? t.mul_(by->tensor_factor) : t.mul_(by->double_factor);
+      if (!in_place) t = tensor ? t.mul(by->tensor_factor) : t.mul(by->double_factor);
+    }
+    return TT_REDUCE_SUM;
+  }
+
+  static vector<tt_tensor_t> describe(const vector<Tensor> &tensors) {
+    vector<tt_tensor_t> out;
+    for (const auto &t : tensors) {
+      TORCH_CHECK(t.defined() && t.device().type() == tt::kTpu && t.layout() == at::kStrided,
+                  "tpu_dist: expects dense tpu tensors, got ",
+                  t.defined() ? t.toString() : "an undefined one",
+                  t.defined() ? c10::str(" on ", t.device()) : std::string());
+      out.push_back(tt::tensor_describe(t));
+    }
+    return out;
+  }
+
+  intrusive_ptr<c10d::Work> submit(const Call &call, const vector<Tensor> &ins,
+                                   const vector<Tensor> &outs, vector<Tensor> results) {
+    auto c_ins = describe(ins), c_outs = describe(outs);
+    auto splits = [](const vector<int64_t> *s) { return s && !s->empty() ? s->data() : nullptr; };
+    tt_job_t job{call.kind,
+                 call.op,
+                 static_cast<uint32_t>(call.root),
+                 call.tag,
+                 c_ins.data(),
+                 c_outs.data(),
+                 static_cast<uint32_t>(c_ins.size()),
+                 static_cast<uint32_t>(c_outs.size()),
+                 splits(call.in_splits),
+                 splits(call.out_splits),
+                 seconds(call.timeout)};
+    tt_work_t *work = nullptr;
+    TT_CALL(tt_process_group_submit(group_, &job, &work));
+    sequence_++;
+    if (coalescing_) {
+      tt_work_retain(work);
+      coalesced_.push_back(work);
+      coalesced_outputs_.insert(coalesced_outputs_.end(), results.begin(), results.end());
+    }
+    return c10::make_intrusive<TpuWork>(rank_, call.type, Works{work}, std::move(results));
+  }
+
+  // Several calls behind one work.
+  template <class F>
+  intrusive_ptr<c10d::Work> each(size_t count, c10d::OpType type, F one) {
+    bool outer = coalescing_;
+    if (!outer) startCoalescing();
+    intrusive_ptr<c10d::Work> last;
+    for (size_t i = 0; i < count; i++) last = one(i);
+    return outer && last ? last : endCoalescing();
+  }
+
+  tt_process_group_t *group_ = nullptr;
+  uint64_t sequence_ = 0;
+  bool coalescing_ = false;
+  Works coalesced_;
+  vector<Tensor> coalesced_outputs_;
+};
+
+}  // namespace
+
+PyObject *tt::py_process_group_create(PyObject *, PyObject *args) {
+  PyObject *store = nullptr;
+  int rank = 0, size = 0;
+  double timeout_s = 0;
+  if (!PyArg_ParseTuple(args, "Oiid", &store, &rank, &size, &timeout_s)) return nullptr;
+  HANDLE_TH_ERRORS
+  auto c_store = py::handle(store).cast<intrusive_ptr<c10d::Store>>();
+  intrusive_ptr<c10d::Backend> backend;
+  {
+    py::gil_scoped_release no_gil;
+    backend = c10::make_intrusive<TpuDist>(*c_store, rank, size, timeout_s);
+  }
+  return py::cast(backend).release().ptr();
+  END_HANDLE_TH_ERRORS
+}

@@ -1,0 +1,68 @@
+#include "dist/lane.h"
+
+#include <pthread.h>
+
+#include "base/alloc.h"
+
+struct tt_lane_s {
+  pthread_mutex_t lock;
+  pthread_cond_t change;
+  pthread_t thread;
+  tt_lane_task_t *head, *tail;
+  bool ending;
+};
+
+static void *serve(void *argument) {
+  tt_lane_t *lane = argument;
+  pthread_mutex_lock(&lane->lock);
+  for (;;) {
+    while (!lane->head && !lane->ending) pthread_cond_wait(&lane->change, &lane->lock);
+    tt_lane_task_t *task = lane->head;
+    if (!task) break;
+    lane->head = task->next;
+    if (!lane->head) lane->tail = NULL;
+    bool cancelled = lane->ending;
+    pthread_mutex_unlock(&lane->lock);
+    task->run(task, cancelled);
+    pthread_mutex_lock(&lane->lock);
+  }
+  pthread_mutex_unlock(&lane->lock);
+  return NULL;
+}
+
+tt_status_t tt_lane_create(tt_lane_t **out_lane) {
+  tt_lane_t *lane = tt_alloc_zeroed(sizeof *lane);
+  if (!lane) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a thread");
+  pthread_mutex_init(&lane->lock, NULL);
+  pthread_cond_init(&lane->change, NULL);
+  if (pthread_create(&lane->thread, NULL, serve, lane)) {
+    pthread_cond_destroy(&lane->change);
+    pthread_mutex_destroy(&lane->lock);
+    tt_free(lane);
+    return TT_ERROR(UNAVAILABLE, "tpu_dist: cannot start a thread");
+  }
+  *out_lane = lane;
+  return TT_OK_STATUS;
+}
+
+void tt_lane_destroy(tt_lane_t *lane) {
+  if (!lane) return;
+  pthread_mutex_lock(&lane->lock);
+  lane->ending = true;
+  pthread_cond_signal(&lane->change);
+  pthread_mutex_unlock(&lane->lock);
+  pthread_join(lane->thread, NULL);
+  pthread_cond_destroy(&lane->change);
+  pthread_mutex_destroy(&lane->lock);
+  tt_free(lane);
+}
+
+void tt_lane_push(tt_lane_t *lane, tt_lane_task_t *task) {
+  task->next = NULL;
+  pthread_mutex_lock(&lane->lock);
+  if (lane->tail) lane->tail->next = task;
+  if (!lane->head) lane->head = task;
+  lane->tail = task;
+  pthread_cond_signal(&lane->change);
+  pthread_mutex_unlock(&lane->lock);
+}

@@ -1,0 +1,19 @@
+// A thread that runs jobs in the order they came.
+#ifndef TT_DIST_LANE_H_
+#define TT_DIST_LANE_H_
+
+#include "base/status.h"
+
+typedef struct tt_lane_s tt_lane_t;  // thread-safe
+
+typedef struct tt_lane_task_s {
+  struct tt_lane_task_s *next;
+  // Runs the task and disposes of it; `cancelled` when the lane ends before the task's turn.
+  void (*run)(struct tt_lane_task_s *task, bool cancelled);
+} tt_lane_task_t;
+
+tt_status_t tt_lane_create(tt_lane_t **out_lane) TT_MUST_USE;
+void tt_lane_destroy(tt_lane_t *lane);  // cancels what has not begun, waits for what has; NULL-safe
+void tt_lane_push(tt_lane_t *lane, tt_lane_task_t *task);
+
+#endif  // TT_DIST_LANE_H_

@@ -1,0 +1,412 @@
+#include "dist/process_group.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "dist/lane.h"
+#include "dist/work.h"
+
+struct tt_process_group_s {
+  tt_group_t *group;
+  double timeout_s;
+  pthread_mutex_t lock;  // guards making lanes
+  tt_lane_t *collectives;
+  tt_lane_t **senders, **receivers;  // one a peer, made at the first message; [size]: from any
+};
+
+// A tensor of the job with its own copy of the metadata, and the host memory it is staged in.
+typedef struct side_s {
+  tt_tensor_t tensor;
+  tt_snapshot_t *snapshot;  // inputs: the dense value at submission
+  char *host;
+  size_t elements;
+  int64_t dims[2 * 16];
+} side_t;
+
+typedef struct task_s {
+  tt_lane_task_t lane;
+  tt_process_group_t *owner;
+  tt_work_t *work;
+  tt_job_kind_t kind;
+  tt_reduce_op_t op;
+  tt_dtype_t dtype;
+  uint32_t root, tag, in_count, out_count;
+  side_t *ins, *outs;
+  size_t *in_splits, *out_splits;
+  double timeout_s;
+} task_t;
+
+// --- making a task
+// ---------------------------------------------------------------------------------
+
+static size_t elements_of(const tt_tensor_t *t) {
+  size_t n = 1;
+  for (uint32_t d = 0; d < t->rank; d++) n *= (size_t)t->sizes[d];
+  return n;
+}
+
+static void task_destroy(task_t *task) {
+  for (uint32_t i = 0; i < task->in_count + task->out_count; i++) {
+    side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
+    tt_snapshot_release(side->snapshot);
+    if (side->tensor.storage) tt_storage_release(side->tensor.storage);
+    tt_free(side->host);
+  }
+  tt_work_release(task->work);
+  tt_free(task->ins);
+  tt_free(task->outs);
+  tt_free(task->in_splits);
+  tt_free(task);
+}
+
+static tt_status_t side_init(side_t *side, const tt_tensor_t *tensor, bool input) {
+  if (tensor->rank > 16) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: a tensor of rank %u; at most 16", tensor->rank);
+  }
+  side->tensor = *tensor;
+  tt_storage_retain(tensor->storage);
+  memcpy(side->dims, tensor->sizes, tensor->rank * sizeof *side->dims);
+  memcpy(side->dims + 16, tensor->strides, tensor->rank * sizeof *side->dims);
+  side->tensor.sizes = side->dims;
+  side->tensor.strides = side->dims + 16;
+  side->elements = elements_of(tensor);
+  size_t bytes = side->elements * tt_dtype_size((tt_dtype_t)tensor->dtype);
+  side->host = tt_alloc_aligned(64, bytes ? bytes : 1);
+  if (!side->host) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no host memory for %zu bytes", bytes);
+  return input ? tt_eager_snapshot(tensor, &side->snapshot) : TT_OK_STATUS;
+}
+
+// Even or given cuts of one tensor into a part a rank.
+static tt_status_t splits_init(const task_t *task, size_t *out, const int64_t *splits,
+                               size_t elements, size_t rows) {
+  uint32_t size = tt_group_size(task->owner->group);
+  if (!splits && rows % size) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %zu rows cannot be cut evenly for %u ranks", rows,
+                    size);
+  }
+  size_t row = rows ? elements / rows : 0, sum = 0;
+  for (uint32_t k = 0; k < size; k++) {
+    out[k] = splits ? (size_t)splits[k] * row : elements / size;
+    sum += out[k];
+  }
+  if (sum != elements) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: the splits cover %zu of %zu elements", sum,
+                    elements);
+  }
+  return TT_OK_STATUS;
+}
+
+static size_t rows_of(const tt_tensor_t *t) { return t->rank ? (size_t)t->sizes[0] : 1; }
+
+// Fills a list with one length a rank: of the list's tensors, or of the one tensor's parts.
+static tt_status_t lengths_init(const task_t *task, size_t *out, const side_t *sides,
+                                uint32_t count, const int64_t *splits) {
+  uint32_t size = tt_group_size(task->owner->group);
+  if (count == 0) return TT_OK_STATUS;
+  if (count == 1 && (size > 1 || splits)) {
+    return splits_init(task, out, splits, sides->elements, rows_of(&sides->tensor));
+  }
+  if (count != size) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %u tensors given for %u ranks", count, size);
+  }
+  for (uint32_t k = 0; k < size; k++) out[k] = sides[k].elements;
+  return TT_OK_STATUS;
+}
+
+static bool cuts_inputs(tt_job_kind_t kind) {
+  return kind == TT_JOB_REDUCE_SCATTER || kind == TT_JOB_ALL_TO_ALL || kind == TT_JOB_SCATTER;
+}
+static bool cuts_outputs(tt_job_kind_t kind) {
+  return kind == TT_JOB_ALL_GATHER || kind == TT_JOB_ALL_TO_ALL || kind == TT_JOB_GATHER;
+}
+
+static tt_status_t check_part(const char *what, size_t part, size_t mine) {
+  if (part == mine) return TT_OK_STATUS;
+  return TT_ERROR(INVALID_ARGUMENT,
+                  "tpu_dist: %s: this rank's part has %zu elements, its tensor %zu", what, part,
+                  mine);
+}
+
+static tt_status_t task_check(const task_t *task) {
+  uint32_t rank = tt_group_rank(task->owner->group);
+  for (uint32_t i = 0; i < task->in_count + task->out_count; i++) {
+    const side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
+    if (side->tensor.dtype != task->dtype) {
+      return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: tensors of %s and %s in one call",
+                      tt_dtype_text(task->dtype), tt_dtype_text((tt_dtype_t)side->tensor.dtype));
+    }
+  }
+  switch ((int)task->kind) {
+    case TT_JOB_ALL_REDUCE:
+    case TT_JOB_REDUCE:
+      return tt_reduce_check(task->dtype, task->op);
+    case TT_JOB_ALL_GATHER:
+      return check_part("all_gather", task->out_splits[rank], task->ins[0].elements);
+    case TT_JOB_REDUCE_SCATTER:
+      TT_RETURN_IF_ERROR(tt_reduce_check(task->dtype, task->op));
+      return check_part("reduce_scatter", task->in_splits[rank], task->outs[0].elements);
+    case TT_JOB_GATHER:
+      if (!task->out_count) return TT_OK_STATUS;
+      return check_part("gather", task->out_splits[rank], task->ins[0].elements);
+    case TT_JOB_SCATTER:
+      if (!task->in_count) return TT_OK_STATUS;
+      return check_part("scatter", task->in_splits[rank], task->outs[0].elements);
+    default:
+      return TT_OK_STATUS;
+  }
+}
+
+static tt_status_t task_fill(task_t *task, const tt_job_t *job) {
+  uint32_t size = tt_group_size(task->owner->group);
+  task->ins = tt_alloc_zeroed(sizeof(side_t) * (job->in_count + 1));
+  task->outs = tt_alloc_zeroed(sizeof(side_t) * (job->out_count + 1));
+  task->in_splits = tt_alloc_zeroed(2 * sizeof(size_t) * size);
+  if (!task->ins || !task->outs || !task->in_splits) {
+    return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a job of %u tensors",
+                    job->in_count + job->out_count);
+  }
+  task->out_splits = task->in_splits + size;
+  TT_RETURN_IF_ERROR(tt_work_create(task->timeout_s, &task->work));
+  for (; task->in_count < job->in_count; task->in_count++) {
+    TT_RETURN_IF_ERROR(side_init(&task->ins[task->in_count], &job->ins[task->in_count], true));
+  }
+  for (; task->out_count < job->out_count; task->out_count++) {
+    TT_RETURN_IF_ERROR(side_init(&task->outs[task->out_count], &job->outs[task->out_count], false));
+  }
+  task->dtype = (tt_dtype_t)(job->in_count    ? job->ins[0].dtype
+                             : job->out_count ? job->outs[0].dtype
+                                              : TT_U8);
+  if (cuts_inputs(job->kind)) {
+    TT_RETURN_IF_ERROR(
+        lengths_init(task, task->in_splits, task->ins, task->in_count, job->in_splits));
+  }
+  if (cuts_outputs(job->kind)) {
+    TT_RETURN_IF_ERROR(
+        lengths_init(task, task->out_splits, task->outs, task->out_count, job->out_splits));
+  }
+  return task_check(task);
+}
+
+// --- running one
+// -----------------------------------------------------------------------------------
+
+// One pointer a rank into a list's staging memory (`single` tensor: its parts).
+static void pointers(const task_t *task, char **out, const side_t *sides, uint32_t count,
+                     const size_t *lengths) {
+  uint32_t size = tt_group_size(task->owner->group);
+  size_t at = 0, element = tt_dtype_size(task->dtype);
+  for (uint32_t k = 0; k < size; k++) {
+    out[k] = count == 0 ? NULL : count == 1 ? sides->host + at * element : sides[k].host;
+    at += lengths[k];
+  }
+}
+
+static tt_status_t run_each(const task_t *task, tt_group_t *g) {
+  for (uint32_t i = 0; i < task->in_count; i++) {
+    char *data = task->ins[i].host;
+    size_t n = task->ins[i].elements;
+    tt_status_t status = TT_OK_STATUS;
+    if (task->kind == TT_JOB_ALL_REDUCE) {
+      status = tt_group_all_reduce(g, task->dtype, task->op, data, data, n);
+    } else if (task->kind == TT_JOB_REDUCE) {
+      status = tt_group_reduce(g, task->dtype, task->op, data, data, n, task->root);
+    } else {
+      status = tt_group_broadcast(g, task->dtype, data, n, task->root);
+    }
+    TT_RETURN_IF_ERROR(status);
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t run_messages(const task_t *task, tt_group_t *g, uint32_t *out_source) {
+  size_t element = tt_dtype_size(task->dtype);
+  for (uint32_t i = 0; i < task->in_count; i++) {
+    const side_t *side = &task->ins[i];
+    TT_RETURN_IF_ERROR(
+        tt_group_send(g, side->host, side->elements * element, task->root, task->tag));
+  }
+  for (uint32_t i = 0; i < task->out_count; i++) {
+    side_t *side = &task->outs[i];
+    size_t bytes = side->elements * element;
+    *out_source = task->root;
+    TT_RETURN_IF_ERROR(task->kind == TT_JOB_RECEIVE_ANY
+                           ? tt_group_receive_any(g, side->host, bytes, task->tag, out_source)
+                           : tt_group_receive(g, side->host, bytes, task->root, task->tag));
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t run_lists(const task_t *task, tt_group_t *g) {
+  uint32_t size = tt_group_size(g);
+  char **ins = tt_alloc(2 * sizeof(char *) * size);
+  if (!ins) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for %u pointers", size);
+  char **outs = ins + size;
+  pointers(task, ins, task->ins, task->in_count, task->in_splits);
+  pointers(task, outs, task->outs, task->out_count, task->out_splits);
+  const void *const *in_list = (const void *const *)(const void *)ins;
+  void *const *out_list = (void *const *)(void *)outs;
+  const char *in = task->in_count ? task->ins[0].host : NULL;
+  char *out = task->out_count ? task->outs[0].host : NULL;
+  tt_status_t status = TT_OK_STATUS;
+  if (task->kind == TT_JOB_ALL_GATHER) {
+    status = tt_group_all_gather(g, task->dtype, in, out_list, task->out_splits);
+  } else if (task->kind == TT_JOB_REDUCE_SCATTER) {
+    status = tt_group_reduce_scatter(g, task->dtype, task->op, in_list, out, task->in_splits);
+  } else if (task->kind == TT_JOB_ALL_TO_ALL) {
+    status =
+        tt_group_all_to_all(g, task->dtype, in_list, task->in_splits, out_list, task->out_splits);
+  } else if (task->kind == TT_JOB_GATHER) {
+    status = tt_group_gather(g, task->dtype, in, out_list, task->ins[0].elements, task->root);
+  } else {
+    status = tt_group_scatter(g, task->dtype, in_list, out, task->outs[0].elements, task->root);
+  }
+  tt_free(ins);
+  return status;
+}
+
+// Which of the job's tensors get new contents: the inputs themselves where outs are not given
+// apart.
+static tt_status_t write_back(task_t *task) {
+  bool each = task->kind == TT_JOB_ALL_REDUCE || task->kind == TT_JOB_BROADCAST ||
+              (task->kind == TT_JOB_REDUCE && task->root == tt_group_rank(task->owner->group));
+  side_t *sides = each ? task->ins : task->outs;
+  uint32_t count = each ? task->in_count : task->out_count;
+  for (uint32_t i = 0; i < count; i++) {
+    TT_RETURN_IF_ERROR(tt_eager_upload(&sides[i].tensor, sides[i].host));
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t task_work(task_t *task, uint32_t *out_source) {
+  tt_group_t *g = task->owner->group;
+  size_t element = tt_dtype_size(task->dtype);
+  for (uint32_t i = 0; i < task->in_count; i++) {
+    side_t *side = &task->ins[i];
+    TT_RETURN_IF_ERROR(tt_snapshot_read(side->snapshot, side->host, side->elements * element));
+  }
+  tt_group_set_timeout(g, task->timeout_s);
+  switch (task->kind) {
+    case TT_JOB_BARRIER:
+      TT_RETURN_IF_ERROR(tt_group_barrier(g));
+      break;
+    case TT_JOB_ALL_REDUCE:
+    case TT_JOB_REDUCE:
+    case TT_JOB_BROADCAST:
+      TT_RETURN_IF_ERROR(run_each(task, g));
+      break;
+    case TT_JOB_SEND:
+    case TT_JOB_RECEIVE:
+    case TT_JOB_RECEIVE_ANY:
+      TT_RETURN_IF_ERROR(run_messages(task, g, out_source));
+      break;
+    case TT_JOB_ALL_GATHER:
+    case TT_JOB_REDUCE_SCATTER:
+    case TT_JOB_ALL_TO_ALL:
+    case TT_JOB_GATHER:
+    case TT_JOB_SCATTER:
+      TT_RETURN_IF_ERROR(run_lists(task, g));
+      break;
+  }
+  return write_back(task);
+}
+
+static void task_run(tt_lane_task_t *lane, bool cancelled) {
+  task_t *task = (task_t *)(void *)lane;
+  uint32_t source = 0;
+  tt_status_t status = cancelled ? TT_ERROR(UNAVAILABLE,
+                                            "tpu_dist: the process group was destroyed before "
+                                            "this operation began")
+                                 : task_work(task, &source);
+  tt_work_finish(task->work, status, source);
+  task_destroy(task);
+}
+
+// --- the group
+// -------------------------------------------------------------------------------------
+
+tt_status_t tt_process_group_create(uint32_t rank, uint32_t size, double timeout_s,
+                                    tt_exchange_fn_t exchange, void *context,
+                                    tt_process_group_t **out_group) {
+  tt_process_group_t *group = tt_alloc_zeroed(sizeof *group);
+  tt_lane_t **lanes = tt_alloc_zeroed(2 * sizeof(tt_lane_t *) * (size + 1u));
+  tt_status_t status = TT_OK_STATUS;
+  if (!group || !lanes)
+    status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a group of %u", size);
+  if (!status) {
+    group->timeout_s = timeout_s;
+    group->senders = lanes;
+    group->receivers = lanes + size + 1;
+    pthread_mutex_init(&group->lock, NULL);
+    status = tt_group_create(rank, size, timeout_s, exchange, context, &group->group);
+  }
+  if (!status) status = tt_lane_create(&group->collectives);
+  if (status) {
+    if (group) tt_group_destroy(group->group);
+    tt_free(lanes);
+    tt_free(group);
+    return status;
+  }
+  *out_group = group;
+  return TT_OK_STATUS;
+}
+
+void tt_process_group_destroy(tt_process_group_t *group) {
+  if (!group) return;
+  uint32_t size = tt_group_size(group->group);
+  tt_lane_destroy(group->collectives);
+  for (uint32_t k = 0; k < 2 * (size + 1); k++) tt_lane_destroy(group->senders[k]);
+  tt_group_destroy(group->group);
+  pthread_mutex_destroy(&group->lock);
+  tt_free(group->senders);
+  tt_free(group);
+}
+
+void tt_process_group_abort(tt_process_group_t *group) { tt_group_abort(group->group); }
+
+void tt_process_group_set_timeout(tt_process_group_t *group, double timeout_s) {
+  pthread_mutex_lock(&group->lock);
+  group->timeout_s = timeout_s;
+  pthread_mutex_unlock(&group->lock);
+}
+
+static tt_status_t lane_for(tt_process_group_t *group, const tt_job_t *job, tt_lane_t **out_lane) {
+  uint32_t size = tt_group_size(group->group);
+  tt_lane_t **place = &group->collectives;
+  if (job->kind == TT_JOB_RECEIVE_ANY) place = &group->receivers[size];
+  if (job->kind == TT_JOB_SEND || job->kind == TT_JOB_RECEIVE) {
+    if (job->root >= size) {
+      return TT_ERROR(VALUE, "tpu_dist: rank %u in a group of %u", job->root, size);
+    }
+    place = &(job->kind == TT_JOB_SEND ? group->senders : group->receivers)[job->root];
+  }
+  pthread_mutex_lock(&group->lock);
+  tt_status_t status = *place ? TT_OK_STATUS : tt_lane_create(place);
+  *out_lane = *place;
+  pthread_mutex_unlock(&group->lock);
+  return status;
+}
+
+tt_status_t tt_process_group_submit(tt_process_group_t *group, const tt_job_t *job,
+                                    tt_work_t **out_work) {
+  tt_lane_t *lane = NULL;
+  TT_RETURN_IF_ERROR(lane_for(group, job, &lane));
+  task_t *task = tt_alloc_zeroed(sizeof *task);
+  if (!task) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a job");
+  task->lane.run = task_run;
+  task->owner = group;
+  task->kind = job->kind;
+  task->op = job->op;
+  task->root = job->root;
+  task->tag = job->tag;
+  task->timeout_s = job->timeout_s > 0 ? job->timeout_s : group->timeout_s;
+  tt_status_t status = task_fill(task, job);
+  if (status) {
+    task_destroy(task);
+    return status;
+  }
+  tt_work_retain(task->work);
+  *out_work = task->work;
+  tt_lane_push(lane, &task->lane);
+  return TT_OK_STATUS;
+}
