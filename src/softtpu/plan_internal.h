@@ -85,7 +85,9 @@ typedef enum tt__role_e {
 typedef struct tt__value_s {
   uint8_t role;
   bool stored;      // must be in memory
+  bool forced;      // in memory because a tile program could not be built through it
   bool reusable;    // memory may be taken over after the last use
+  bool via;         // some reader sees it through a view or a copy of its expression
   uint32_t uses;
   uint32_t stage, cluster;
   uint32_t weight;  // arithmetic that an inline copy costs
@@ -93,6 +95,7 @@ typedef struct tt__value_s {
   tt__step_t *step;  // that writes it
   uint32_t buffer;
   uint32_t last;     // time of the last use
+  uint32_t target;   // 1 + which of its block's returns it is, 0: none
 } tt__value_t;
 
 struct tt_plan_s {
@@ -116,6 +119,11 @@ typedef struct tt__planner_s {
   tt__buffer_t *buffers;
   uint32_t buffer_count, buffer_capacity;
   uint32_t time;
+  uint32_t cluster_count, cluster_limit;  // ids given out; members a cluster may have
+  // A step's maker found that a value must be in memory first (TT_NO_VALUE: that programs must be
+  // smaller): the block is clustered again.
+  bool restart;
+  tt_value_t blocker;
 } tt__planner_t;
 
 static inline char *tt__at(const tt__run_t *run, tt__ref_t ref) {
@@ -138,6 +146,9 @@ tt_value_t tt__plan_root(const tt__planner_t *p, tt_value_t v);
 // Picks the fastest kernel there is, the reference executor where there is none.
 tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *node,
                                tt__step_t **out_step) TT_MUST_USE;
+// A step over all operands, captures of the regions after them, and all results.
+tt_status_t tt__plan_plain_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
+                                const tt_node_t *node, tt__step_t **out_step) TT_MUST_USE;
 // Each tries a family: *out_step stays NULL where the node is not of it.
 tt_status_t tt__dot_step(tt__planner_t *p, const tt_node_t *node,
                          tt__step_t **out_step) TT_MUST_USE;
@@ -153,6 +164,11 @@ tt_status_t tt__plan_sort_step(tt__planner_t *p, const tt_node_t *node,
                                tt__step_t **out_step) TT_MUST_USE;
 tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
+
+tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
+                                 tt__step_t **out_step) TT_MUST_USE;
+// Whether the node's step computes operand i inside its own tile program.
+bool tt__plan_soft_operand(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
 
 // --- cluster.c ---
 // Gives every value of the block a role and makes the block's steps, in no particular order.

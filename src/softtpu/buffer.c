@@ -1,0 +1,289 @@
+#include "base/alloc.h"
+#include "softtpu/plan_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
+
+tt_status_t tt__buffer_new(tt__planner_t *p, size_t bytes, uint32_t begin, uint32_t end,
+                           uint32_t *out_buffer) {
+  if (!tt_grow((void **)&p->buffers, &p->buffer_capacity, p->buffer_count + 1, sizeof *p->buffers))
+    return no_memory();
+  p->buffers[p->buffer_count] = (tt__buffer_t){
+      .bytes = bytes, .begin = begin, .end = end, .occupant = TT_NO_VALUE, .writable = true};
+  *out_buffer = p->buffer_count++;
+  return TT_OK_STATUS;
+}
+
+tt_status_t tt__buffer_fixed(tt__planner_t *p, size_t bytes, uint32_t base, uint64_t offset,
+                             bool writable, uint32_t *out_buffer) {
+  TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, 0, 0, out_buffer));
+  tt__buffer_t *b = &p->buffers[*out_buffer];
+  b->fixed = true;
+  b->writable = writable;
+  b->ref = (tt__ref_t){base, offset};
+  return TT_OK_STATUS;
+}
+
+static size_t value_bytes(const tt__planner_t *p, tt_value_t v) {
+  return tt_type_bytes(tt_graph_type(p->graph, v));
+}
+
+// Whether write `w` of the step may go over what the buffer holds now.
+static bool can_write(const tt__planner_t *p, uint32_t buffer, const tt__step_t *s, uint32_t w) {
+  const tt__buffer_t *b = &p->buffers[buffer];
+  if (!b->writable) return false;
+  if (b->busy < s->time) return true;
+  if (b->busy > s->time) return false;
+  bool found = false;
+  for (uint32_t r = 0; r < s->read_count; r++) {
+    if (tt__plan_root(p, s->reads[r]) != b->occupant) continue;
+    if (!s->inplace[r * s->write_count + w]) return false;
+    found = true;
+  }
+  return found;
+}
+
+static void occupy(tt__planner_t *p, uint32_t buffer, tt_value_t v) {
+  tt__buffer_t *b = &p->buffers[buffer];
+  tt__value_t *info = &p->values[v];
+  info->buffer = buffer;
+  b->occupant = v;
+  b->busy = info->last;
+  if (info->last > b->end) b->end = info->last;
+}
+
+// A donated input of the output's size whose memory is free by the time of `s`.
+static bool find_donor(tt__planner_t *p, const tt__step_t *s, uint32_t w, size_t bytes,
+                       const int32_t *aliases, uint32_t *out_buffer) {
+  const tt_block_t *main = p->graph->main;
+  for (uint32_t j = 0; j < main->arg_count; j++) {
+    if (p->graph->donations[j] != TT_DONATE) continue;
+    tt_value_t arg = main->args[j];
+    uint32_t buffer = p->values[arg].buffer;
+    if (p->buffers[buffer].bytes != bytes || !can_write(p, buffer, s, w)) continue;
+    bool taken = false;
+    for (uint32_t o = 0; o < p->plan->output_count; o++) taken |= aliases[o] == (int32_t)j;
+    if (taken) continue;
+    *out_buffer = buffer;
+    return true;
+  }
+  return false;
+}
+
+static tt_status_t assign_write(tt__planner_t *p, tt__step_t *s, uint32_t w, uint32_t *targets,
+                                int32_t *aliases) {
+  tt_value_t v = s->writes[w];
+  tt__value_t *info = &p->values[v];
+  size_t bytes = value_bytes(p, v);
+  if (info->last < s->time_end) info->last = s->time_end;
+  if (info->target) {
+    uint32_t o = info->target - 1, donor;
+    if (aliases && aliases[o] < 0 && find_donor(p, s, w, bytes, aliases, &donor)) {
+      targets[o] = donor;
+      aliases[o] = (int32_t)(p->buffers[donor].ref.base - TT__BASE_INPUT);
+    }
+    if (can_write(p, targets[o], s, w)) {
+      occupy(p, targets[o], v);
+      return TT_OK_STATUS;
+    }
+  }
+  for (uint32_t r = 0; r < s->read_count; r++) {
+    if (!s->inplace[r * s->write_count + w]) continue;
+    tt_value_t u = tt__plan_root(p, s->reads[r]);
+    const tt__value_t *from = &p->values[u];
+    if (!from->reusable || from->last != s->time) continue;
+    const tt__buffer_t *b = &p->buffers[from->buffer];
+    if (b->occupant != u || b->bytes < bytes || !can_write(p, from->buffer, s, w)) continue;
+    occupy(p, from->buffer, v);
+    return TT_OK_STATUS;
+  }
+  uint32_t buffer;
+  TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, s->time, info->last, &buffer));
+  occupy(p, buffer, v);
+  info->reusable = true;
+  return TT_OK_STATUS;
+}
+
+// A while's results are its carried state: condition and body read and write it in place.
+static tt_status_t assign_regions(tt__planner_t *p, tt__step_t *s) {
+  uint32_t *targets = TT_ARENA_ARRAY(&p->scratch, uint32_t, s->write_count + 1);
+  if (!targets) return no_memory();
+  bool loop = s->node->op == TT_OP_WHILE;
+  for (uint32_t w = 0; w < s->write_count; w++) targets[w] = p->values[s->writes[w]].buffer;
+  for (uint32_t k = 0; k < s->region_count; k++) {
+    const tt_block_t *block = s->node->regions[k];
+    bool condition = loop && k == 0;
+    for (uint32_t i = 0; loop && i < block->arg_count; i++) {
+      tt__value_t *arg = &p->values[block->args[i]];
+      if (arg->last < s->time) arg->last = s->time;
+      occupy(p, targets[i], block->args[i]);
+      arg->reusable = !condition;
+    }
+    if (!loop) {
+      for (uint32_t w = 0; w < s->write_count; w++) p->buffers[targets[w]].busy = s->time;
+    }
+    TT_RETURN_IF_ERROR(tt__buffer_assign(p, block, &s->regions[k],
+                                         condition ? &s->scratch_buffer : targets, NULL));
+  }
+  for (uint32_t w = 0; w < s->write_count; w++) {
+    occupy(p, targets[w], s->writes[w]);
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t run_copy(const tt__step_t *s, const tt__run_t *run) {
+  memmove(tt__at(run, s->out[0]), tt__at(run, s->in[0]), s->cost);
+  return TT_OK_STATUS;
+}
+
+// A copy between buffers, which have no values: the refs are patched by number in resolve.
+static tt_status_t append_copy(tt__planner_t *p, tt__seq_t *seq, uint32_t from, uint32_t to,
+                               size_t bytes) {
+  tt__step_t *s;
+  TT_RETURN_IF_ERROR(tt__plan_step(p, run_copy, "copy", NULL, 0, 0, &s));
+  uint32_t *pair = TT_ARENA_ARRAY(p->arena, uint32_t, 2);
+  tt__step_t **steps = TT_ARENA_ARRAY(p->arena, tt__step_t *, seq->count + 1);
+  s->in = TT_ARENA_ARRAY(p->arena, tt__ref_t, 2);
+  if (!pair || !steps || !s->in) return no_memory();
+  s->out = s->in + 1;
+  pair[0] = from;
+  pair[1] = to;
+  s->data = pair;
+  s->cost = bytes;
+  memcpy(steps, seq->steps, sizeof *steps * seq->count);
+  steps[seq->count] = s;
+  seq->steps = steps;
+  seq->count++;
+  return TT_OK_STATUS;
+}
+
+// Brings every returned value that is not in its target there. A source that another copy
+// overwrites is saved first.
+static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__seq_t *seq,
+                                uint32_t *targets, int32_t *aliases) {
+  uint32_t n = block->return_count, end = p->values[tt__plan_root(p, block->returns[0])].last;
+  uint32_t *from = TT_ARENA_ARRAY(&p->scratch, uint32_t, n);
+  if (!from) return no_memory();
+  for (uint32_t i = 0; i < n; i++) {
+    tt_value_t v = tt__plan_root(p, block->returns[i]);
+    from[i] = p->values[v].buffer;
+    const tt__buffer_t *b = &p->buffers[from[i]];
+    // A donated argument returned as it is.
+    if (aliases && aliases[i] < 0 && from[i] != targets[i] && b->occupant == v &&
+        b->ref.base >= TT__BASE_INPUT && p->values[v].reusable && p->graph->values[v].node == NULL) {
+      int32_t j = (int32_t)(b->ref.base - TT__BASE_INPUT);
+      bool taken = p->graph->donations[j] != TT_DONATE;
+      for (uint32_t o = 0; o < n; o++) taken |= aliases[o] == j;
+      if (!taken) {
+        aliases[i] = j;
+        targets[i] = from[i];
+      }
+    }
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    if (from[i] == targets[i]) continue;
+    bool overwritten = false;
+    for (uint32_t j = 0; j < n; j++)
+      overwritten |= targets[j] == from[i] && from[j] != targets[j];
+    if (!overwritten) continue;
+    size_t bytes = value_bytes(p, block->returns[i]);
+    uint32_t saved;
+    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, end, end, &saved));
+    TT_RETURN_IF_ERROR(append_copy(p, seq, from[i], saved, bytes));
+    from[i] = saved;
+  }
+  for (uint32_t i = 0; i < n; i++) {
+    if (from[i] == targets[i]) continue;
+    TT_RETURN_IF_ERROR(
+        append_copy(p, seq, from[i], targets[i], value_bytes(p, block->returns[i])));
+  }
+  return TT_OK_STATUS;
+}
+
+tt_status_t tt__buffer_assign(tt__planner_t *p, const tt_block_t *block, tt__seq_t *seq,
+                              uint32_t *targets, int32_t *aliases) {
+  for (uint32_t i = 0; i < seq->count; i++) {
+    tt__step_t *s = seq->steps[i];
+    if (s->scratch_bytes)
+      TT_RETURN_IF_ERROR(
+          tt__buffer_new(p, s->scratch_bytes, s->time, s->time_end, &s->scratch_buffer));
+    for (uint32_t w = 0; w < s->write_count; w++)
+      TT_RETURN_IF_ERROR(assign_write(p, s, w, targets, aliases));
+    if (s->region_count) TT_RETURN_IF_ERROR(assign_regions(p, s));
+  }
+  if (block->return_count == 0) return TT_OK_STATUS;
+  return copy_returns(p, block, seq, targets, aliases);
+}
+
+static int by_begin(const void *a, const void *b) {
+  const tt__buffer_t *x = *(tt__buffer_t *const *)a, *y = *(tt__buffer_t *const *)b;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  return x->bytes != y->bytes ? (x->bytes > y->bytes ? -1 : 1) : (x < y ? -1 : x > y);
+}
+
+// The smallest gap between the buffers alive, kept sorted by offset, that holds `bytes`.
+static uint32_t best_gap(tt__buffer_t **active, uint32_t count, size_t bytes, uint64_t *out_offset) {
+  uint64_t cursor = 0, best = UINT64_MAX;
+  uint32_t place = count;
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t gap = active[i]->ref.offset - cursor;
+    if (gap >= bytes && gap < best) {
+      best = gap;
+      place = i;
+      *out_offset = cursor;
+    }
+    cursor = active[i]->ref.offset + tt_align_up(active[i]->bytes, 64);
+  }
+  if (best == UINT64_MAX) *out_offset = cursor;
+  return place;
+}
+
+tt_status_t tt__buffer_pack(tt__planner_t *p) {
+  tt__buffer_t **all = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
+  tt__buffer_t **active = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
+  if (!all || !active) return no_memory();
+  uint32_t count = 0, alive = 0;
+  for (uint32_t i = 0; i < p->buffer_count; i++) {
+    tt__buffer_t *b = &p->buffers[i];
+    if (!b->fixed) all[count++] = b;
+  }
+  qsort(all, count, sizeof *all, by_begin);
+  uint64_t top = 0;
+  for (uint32_t i = 0; i < count; i++) {
+    tt__buffer_t *b = all[i];
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < alive; k++)
+      if (active[k]->end >= b->begin) active[kept++] = active[k];
+    alive = kept;
+    b->ref = (tt__ref_t){TT__BASE_ARENA, 0};
+    size_t bytes = tt_align_up(b->bytes, 64);
+    if (bytes == 0) continue;
+    uint32_t place = best_gap(active, alive, bytes, &b->ref.offset);
+    memmove(active + place + 1, active + place, sizeof *active * (alive - place));
+    active[place] = b;
+    alive++;
+    if (b->ref.offset + bytes > top) top = b->ref.offset + bytes;
+  }
+  p->plan->arena_bytes = top;
+  return TT_OK_STATUS;
+}
+
+void tt__buffer_resolve(tt__planner_t *p, const tt__seq_t *seq) {
+  for (uint32_t i = 0; i < seq->count; i++) {
+    tt__step_t *s = seq->steps[i];
+    if (s->run == run_copy) {
+      const uint32_t *pair = s->data;
+      s->in[0] = p->buffers[pair[0]].ref;
+      s->out[0] = p->buffers[pair[1]].ref;
+      continue;
+    }
+    for (uint32_t r = 0; r < s->read_count; r++)
+      s->in[r] = p->buffers[p->values[tt__plan_root(p, s->reads[r])].buffer].ref;
+    for (uint32_t w = 0; w < s->write_count; w++)
+      s->out[w] = p->buffers[p->values[s->writes[w]].buffer].ref;
+    if (s->scratch_bytes) s->scratch = p->buffers[s->scratch_buffer].ref;
+    for (uint32_t k = 0; k < s->region_count; k++) tt__buffer_resolve(p, &s->regions[k]);
+  }
+}

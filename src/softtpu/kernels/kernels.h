@@ -1,0 +1,147 @@
+// Vector kernels, compiled once per instruction-set level. Each file fills its part of the table.
+#ifndef TT_SOFTTPU_KERNELS_KERNELS_H_
+#define TT_SOFTTPU_KERNELS_KERNELS_H_
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "ir/graph.h"
+
+// What a register holds: storage types, but for the small floats, which compute as F32.
+typedef enum tt__lane_e {
+  TT__LANE_U8,  // also i1, as 0 and 1
+  TT__LANE_S8,
+  TT__LANE_U16,
+  TT__LANE_S16,
+  TT__LANE_U32,
+  TT__LANE_S32,
+  TT__LANE_U64,
+  TT__LANE_S64,
+  TT__LANE_F32,
+  TT__LANE_F64,
+  TT__LANE_C64,
+  TT__LANE_C128,
+  TT__LANE_COUNT,
+} tt__lane_t;
+
+// dst[i] = f(a[i], b[i], c[i]) for n elements. Operand k is one element where bit k of `mode` is
+// set, never all of them. dst may equal an operand of the same element size.
+enum { TT__MODE_A = 1, TT__MODE_B = 2, TT__MODE_C = 4 };
+typedef void (*tt__map_fn_t)(int64_t n, void *dst, const void *a, const void *b, const void *c,
+                             uint32_t mode);
+// dst[i] = src[i * stride] (load), dst[i * stride] = src[i] (store); strides in elements.
+typedef void (*tt__stride_fn_t)(int64_t n, void *dst, const void *src, int64_t stride);
+// One row into one accumulator, or one row into a row of accumulators.
+typedef void (*tt__fold_fn_t)(int64_t n, void *acc, const void *src);
+// `rows` rows of n elements each, into acc[rows].
+typedef void (*tt__fold_rows_fn_t)(int64_t rows, int64_t n, void *acc, const void *src);
+
+// The small floats, by storage: see tt__half_index.
+enum { TT__HALF_BF16, TT__HALF_F16, TT__HALF_E4M3, TT__HALF_E5M2, TT__HALF_COUNT };
+// Element sizes 1, 2, 4, 8, 16 as an index.
+enum { TT__SIZE_COUNT = 5 };
+// Reductions of one op.
+enum { TT__FOLD_SUM, TT__FOLD_PRODUCT, TT__FOLD_MAX, TT__FOLD_MIN, TT__FOLD_AND, TT__FOLD_OR,
+       TT__FOLD_COUNT };
+
+// c[m x n] (+)= a[m x k] * b[k x n]; element strides; b's and c's columns are dense.
+typedef struct tt__gemm_s {
+  int64_t m, n, k;
+  const void *a;
+  int64_t a_row, a_col;
+  const void *b;
+  int64_t b_row, b_col;
+  void *c;
+  int64_t c_row, c_col;
+  void *scratch;  // tt__gemm_scratch bytes
+} tt__gemm_t;
+
+typedef struct tt__kernels_s {
+  const char *level;
+  tt__map_fn_t op[TT_OP_COUNT][TT__LANE_COUNT];
+  tt__map_fn_t compare[TT_LT + 1][TT__LANE_COUNT];  // EQ, NE, LE, LT; the others swap operands
+  tt__map_fn_t select[TT__SIZE_COUNT];
+  tt__map_fn_t convert[TT__LANE_COUNT][TT__LANE_COUNT];
+  tt__map_fn_t to_pred[TT__LANE_COUNT];
+  tt__map_fn_t widen[TT__HALF_COUNT], narrow[TT__HALF_COUNT], round[TT__HALF_COUNT];
+  tt__stride_fn_t load[TT__SIZE_COUNT], store[TT__SIZE_COUNT];
+  void (*fill[TT__SIZE_COUNT])(int64_t n, void *dst, const void *value);
+  void (*count)(int64_t n, int64_t *dst, int64_t start, int64_t step);
+  // Sums and products of floats accumulate in double, everything else in its own type.
+  tt__fold_rows_fn_t fold_row[TT__FOLD_COUNT][TT__LANE_COUNT];
+  tt__fold_fn_t fold_column[TT__FOLD_COUNT][TT__LANE_COUNT];
+  void (*gemm_f32)(const tt__gemm_t *gemm);
+  void (*gemm_f64)(const tt__gemm_t *gemm);
+} tt__kernels_t;
+
+// Bytes of scratch that gemm_f32 and gemm_f64 need.
+enum { TT__GEMM_SCRATCH = 1 << 20 };
+
+// The table of the best level this machine runs. Thread-safe.
+const tt__kernels_t *tt__kernels(void);
+
+#define TT__KERNELS_LEVEL(level)                       \
+  void tt__kernels_map_##level(tt__kernels_t *k);      \
+  void tt__kernels_compare_##level(tt__kernels_t *k);  \
+  void tt__kernels_convert_##level(tt__kernels_t *k);  \
+  void tt__kernels_math_##level(tt__kernels_t *k);     \
+  void tt__kernels_complex_##level(tt__kernels_t *k);  \
+  void tt__kernels_reduce_##level(tt__kernels_t *k);   \
+  void tt__kernels_gemm_##level(tt__kernels_t *k);
+TT__KERNELS_LEVEL(portable)
+TT__KERNELS_LEVEL(avx2)
+TT__KERNELS_LEVEL(avx512)
+
+#define TT__CAT2(a, b) a##_##b
+#define TT__CAT(a, b) TT__CAT2(a, b)
+#ifdef TT_LEVEL
+#define TT__AT_LEVEL(name) TT__CAT(name, TT_LEVEL)
+#endif
+
+// Loops over possibly equal, never partly overlapping arrays.
+#define TT__IVDEP _Pragma("GCC ivdep")
+
+#define TT__UNUSED_BC \
+  (void)b_;           \
+  (void)c_;           \
+  (void)mode
+
+#define TT__UNARY(name, T, R, expr)                                                             \
+  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,         \
+                   uint32_t mode) {                                                             \
+    R *d = d_;                                                                                  \
+    const T *a = a_;                                                                            \
+    TT__UNUSED_BC;                                                                              \
+    TT__IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
+      T x = a[i];                                                                               \
+      d[i] = (R)(expr);                                                                         \
+    }                                                                                           \
+  }
+
+#define TT__BINARY(name, T, R, expr)                                                            \
+  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,         \
+                   uint32_t mode) {                                                             \
+    R *d = d_;                                                                                  \
+    const T *a = a_, *b = b_;                                                                   \
+    (void)c_;                                                                                   \
+    if (mode == 0) {                                                                            \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
+        T x = a[i], y = b[i];                                                                   \
+        d[i] = (R)(expr);                                                                       \
+      }                                                                                         \
+    } else if (mode == TT__MODE_A) {                                                            \
+      T x = a[0];                                                                               \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
+        T y = b[i];                                                                             \
+        d[i] = (R)(expr);                                                                       \
+      }                                                                                         \
+    } else {                                                                                    \
+      T y = b[0];                                                                               \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
+        T x = a[i];                                                                             \
+        d[i] = (R)(expr);                                                                       \
+      }                                                                                         \
+    }                                                                                           \
+  }
+
+#endif  // TT_SOFTTPU_KERNELS_KERNELS_H_

@@ -1,0 +1,167 @@
+// Tile programs: elementwise arithmetic over an iteration space, run as one vector kernel an
+// instruction over tiles that stay in the first-level cache.
+#ifndef TT_SOFTTPU_TILE_H_
+#define TT_SOFTTPU_TILE_H_
+
+#include "softtpu/kernels/kernels.h"
+#include "softtpu/plan_internal.h"
+
+enum {
+  TT__TILE_DIMS = 10,    // of an iteration space, size-1 dims dropped
+  TT__TILE_RANK = 16,    // of a value seen through a view
+  TT__TILE_REGS = 448,
+  TT__TILE_LEAVES = 96,
+  TT__TILE_STORES = 48,
+  TT__TILE_INSTRS = 320,
+  TT__TILE_ELEMENTS = 1024,
+  TT__TILE_SCRATCH = 49152,  // bytes of slots a thread
+};
+#define TT__NO_REG UINT16_MAX
+
+// Where iteration point x finds a value's element: index[k] = offset[k] + sum_d coef[k][d] * x[d].
+typedef struct tt__view_s {
+  uint32_t rank;
+  int64_t offset[TT__TILE_RANK];
+  int64_t coef[TT__TILE_RANK][TT__TILE_DIMS];
+} tt__view_t;
+
+typedef enum tt__leaf_kind_e { TT__LEAF_MEMORY, TT__LEAF_IOTA, TT__LEAF_SPLAT } tt__leaf_kind_t;
+
+typedef struct tt__leaf_s {
+  uint8_t kind, size_log2;
+  bool flat;    // element x is at offset + x in row-major order of the iteration space
+  bool splat;   // the same element everywhere
+  uint16_t reg;
+  uint32_t read;   // which of the step's reads
+  int32_t last;    // the last instruction that reads it; INT32_MAX: stored at a tile's end
+  int64_t offset;  // in elements
+  int64_t strides[TT__TILE_DIMS];
+  _Alignas(16) char value[16];  // SPLAT
+} tt__leaf_t;
+
+typedef struct tt__instr_s {
+  tt__map_fn_t fn;  // NULL: `lane` by the reference executor's function
+  const struct tt__ref_lane_s *lane;
+  uint16_t dst, a, b, c;
+  uint8_t mode;
+} tt__instr_t;
+
+typedef struct tt__tile_store_s {
+  uint16_t reg;
+  uint8_t size_log2;
+  bool flat;    // dense and in order: the register may be the output's own memory
+  bool direct;  // and is
+  bool splat;   // the register holds one element
+  uint32_t write;
+  int32_t def;  // the instruction that writes it; INT32_MAX: copied at a tile's end
+  int64_t offset;
+  int64_t strides[TT__TILE_DIMS];
+} tt__tile_store_t;
+
+struct tt__tile_s {
+  uint32_t rank;
+  int64_t extents[TT__TILE_DIMS];
+  int64_t total;       // points
+  int64_t step;        // points a tile
+  int64_t row;         // a tile ends where a row of so many points does; 0: anywhere
+  int32_t block_dim;   // >= 0: tiles are blocks of this dimension and the last one
+  uint32_t leaf_count, instr_count, once_count, store_count, reg_count;
+  tt__leaf_t *leaves;
+  tt__instr_t *instrs;  // the first once_count run once, on one element
+  tt__tile_store_t *stores;
+  int32_t *slots;       // byte offset of a register's slot, -1: none
+  uint64_t point_cost;  // picoseconds
+};
+
+// One thread's execution.
+typedef struct tt__exec_s {
+  const tt__tile_t *tile;
+  const tt__kernels_t *kernels;
+  char *regs[TT__TILE_REGS];
+  char *leaf_base[TT__TILE_LEAVES];
+  char *store_base[TT__TILE_STORES];
+} tt__exec_t;
+
+// `slots`: TT__TILE_SCRATCH bytes, 64-byte aligned. in/out: base pointers by read and write number.
+void tt__tile_begin(tt__exec_t *x, const tt__tile_t *tile, char *const *in, char *const *out,
+                    char *slots);
+// Evaluates points [at, at + n), n <= tile->step, and stores them. Not for blocked tiles.
+void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n);
+// All points of the tile program, in parallel where that pays.
+void tt__tile_run(const tt__tile_t *tile, const tt__run_t *run, char *const *in, char *const *out);
+
+// --- tile_build.c: from values to programs ---
+
+typedef enum tt__built_e {
+  TT__BUILT_OK,
+  TT__BUILT_STORE,   // out_blocker must be in memory first
+  TT__BUILT_FAILED,  // memory
+} tt__built_t;
+
+typedef struct tt__tile_root_s {
+  tt_value_t value;
+  tt__view_t view;       // over the base iteration space
+  bool into_register;    // no store: the caller reads out_reg, a `wide` register
+  // the store, by base dimension, in elements of the output
+  uint32_t write;
+  int64_t offset;
+  int64_t strides[TT__TILE_DIMS];
+} tt__tile_root_t;
+
+typedef struct tt__tile_spec_s {
+  uint32_t rank;  // base iteration space, no size-1 dims needed
+  int64_t extents[TT__TILE_DIMS];
+  tt__tile_root_t *roots;
+  uint32_t root_count;
+  uint16_t *out_regs;    // [root_count] for roots into registers
+  bool *out_splats;      // whether such a register is one element only
+  // In and out: the step's reads so far; the builder appends what it needs.
+  tt_value_t *reads;
+  uint32_t read_count, read_capacity;
+} tt__tile_spec_t;
+
+// A program for the roots. `out_inplace`, if not NULL, gets [read_count * write_count] flags.
+tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t **out_tile,
+                           tt_value_t *out_blocker);
+// Whether read r of the program may share memory with write w: same place, read before written.
+bool tt__tile_inplace(const tt__tile_t *tile, uint32_t read, uint32_t write);
+
+// The identity view of a type, its dims of size 1 included, over an iteration space of those dims.
+// False where the rank is too high.
+bool tt__tile_identity(const tt_type_t *type, uint32_t *out_rank, int64_t *out_extents,
+                       tt__view_t *out_view);
+bool tt__tile_fusible(const tt__planner_t *p, const tt_node_t *node);
+
+static inline uint32_t tt__size_log2(size_t bytes) {
+  return bytes <= 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
+}
+// TT__LANE_COUNT: none (4-bit types).
+static inline tt__lane_t tt__lane_of(tt_dtype_t d) {
+  switch (d) {
+    case TT_I1: case TT_U8: return TT__LANE_U8;
+    case TT_S8: return TT__LANE_S8;
+    case TT_U16: return TT__LANE_U16;
+    case TT_S16: return TT__LANE_S16;
+    case TT_U32: return TT__LANE_U32;
+    case TT_S32: return TT__LANE_S32;
+    case TT_U64: return TT__LANE_U64;
+    case TT_S64: return TT__LANE_S64;
+    case TT_F8E4M3FN: case TT_F8E5M2: case TT_BF16: case TT_F16:
+    case TT_F32: return TT__LANE_F32;
+    case TT_F64: return TT__LANE_F64;
+    case TT_C64: return TT__LANE_C64;
+    case TT_C128: return TT__LANE_C128;
+    default: return TT__LANE_COUNT;
+  }
+}
+static inline size_t tt__lane_bytes(tt__lane_t lane) {
+  static const uint8_t bytes[TT__LANE_COUNT] = {1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16};
+  return bytes[lane];
+}
+// TT__HALF_COUNT: not a small float.
+static inline uint32_t tt__half_index(tt_dtype_t d) {
+  return d == TT_BF16 ? TT__HALF_BF16 : d == TT_F16 ? TT__HALF_F16
+         : d == TT_F8E4M3FN ? TT__HALF_E4M3 : d == TT_F8E5M2 ? TT__HALF_E5M2 : TT__HALF_COUNT;
+}
+
+#endif  // TT_SOFTTPU_TILE_H_

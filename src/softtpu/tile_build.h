@@ -1,0 +1,53 @@
+// The builder's working state, shared by tile_build.c (values) and tile_finish.c (registers).
+#ifndef TT_SOFTTPU_TILE_BUILD_H_
+#define TT_SOFTTPU_TILE_BUILD_H_
+
+#include "softtpu/tile.h"
+
+enum { VIEWS = 64, ENTRIES = 384, HEADS = 64 };
+
+typedef enum reg_kind_e { REG_SLOT, REG_LEAF } reg_kind_t;
+
+typedef struct reg_s {
+  uint8_t bytes, kind;
+  bool splat;
+  int32_t def, last;  // instructions
+} reg_t;
+
+// One value through one view. Small floats have up to three registers: as stored, as f32, and as an
+// f32 not yet rounded to the type.
+typedef struct entry_s {
+  tt_value_t value;
+  const tt__view_t *view;
+  tt_dtype_t dtype;
+  uint16_t stored, wide, raw;
+  uint32_t next;
+} entry_t;
+
+typedef struct tt__build_s {
+  tt__planner_t *p;
+  tt__tile_spec_t *spec;
+  const tt__kernels_t *k;
+  // The iteration space: base dimensions, split where reshapes ask for it.
+  uint32_t rank, base_dim[TT__TILE_DIMS];
+  int64_t extents[TT__TILE_DIMS], scale[TT__TILE_DIMS], total;
+  const tt__view_t *views[VIEWS], *identity;
+  uint32_t view_count, entry_count, reg_count, instr_count, leaf_count, store_count;
+  uint32_t cluster;  // whose members are computed here, 0: none
+  uint32_t heads[HEADS];
+  entry_t entries[ENTRIES];
+  reg_t regs[TT__TILE_REGS];
+  tt__instr_t instrs[TT__TILE_INSTRS];
+  tt__leaf_t leaves[TT__TILE_LEAVES];
+  tt__tile_store_t stores[TT__TILE_STORES];
+  bool full, failed;
+  int32_t split_dim;
+  int64_t split_inner;
+  uint64_t cost;  // picoseconds a point, beyond what registers' sizes say
+  tt_value_t blocker;
+} tt__build_t;
+
+// Merges dimensions, orders instructions, gives registers slots. NULL without memory.
+tt__tile_t *tt__tile_finish(tt__build_t *b);
+
+#endif  // TT_SOFTTPU_TILE_BUILD_H_
