@@ -253,6 +253,8 @@ void stack_return(const Entry &entry, tt_outs_t *outs, torch::jit::Stack *stack)
       list.reserve(count);
       for (size_t k = 0; k < count; ++k) list.push_back(tensor_of(outs->items[next++]));
       results.emplace_back(std::move(list));
+    } else if (returns[r].type()->kind() == c10::TypeKind::BoolType) {
+      results.emplace_back(outs->items[next++].offset != 0);
     } else {
       // Counts beside tensors (attention's max_q) carry nothing that our backward reads.
       results.emplace_back(int64_t{0});

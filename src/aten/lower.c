@@ -80,8 +80,10 @@ void tt_lower_return(tt_lower_t *L, uint32_t i, tt_value_t value) {
     tt_type_t wanted = {(tt_dtype_t)out->dtype, out->rank, out->sizes};
     tt_type_format(type, have, sizeof have);
     tt_type_format(&wanted, want, sizeof want);
-    tt_build_fail(L->b, TT_ERROR(INTERNAL, "internal: %s returns %s for result %u, inferred %s; "
-                                 "please report", L->op_name, have, i, want));
+    tt_build_fail(L->b, TT_ERROR(INTERNAL,
+                                 "internal: %s returns %s for result %u, inferred %s; "
+                                 "please report",
+                                 L->op_name, have, i, want));
     return;
   }
   value = tt_emit_convert(L->b, value, (tt_dtype_t)out->dtype);

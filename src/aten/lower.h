@@ -141,6 +141,8 @@ typedef enum tt_aten_flag_e {
                                 // in-place form is registered; result 0 has self's type
   TT_ATEN_HOST = 16,            // not a lowering: eager/ runs it in several steps (data-dependent
                                 // sizes, values read back); `lower` is NULL
+  TT_ATEN_MASKS = 64,           // argument 1 is a list of indices where boolean masks may stand;
+                                // eager/ turns those into indices
   TT_ATEN_KEEP_SELF_DTYPE = 32, // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 

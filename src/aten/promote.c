@@ -52,8 +52,10 @@ static void count_tensor(categories_t *c, const tt_tensor_t *t) {
   tt_dtype_t dtype = (tt_dtype_t)t->dtype;
   if (t->flags & TT_TENSOR_WRAPPED) {
     // A Python float is of the default dtype, whatever holds it.
-    if (tt_dtype_is_complex(dtype)) dtype = TT_C64;
-    else if (tt_dtype_is_float(dtype)) dtype = TT_F32;
+    if (tt_dtype_is_complex(dtype))
+      dtype = TT_C64;
+    else if (tt_dtype_is_float(dtype))
+      dtype = TT_F32;
   }
   tt_dtype_t *into = t->rank > 0 ? &c->dim : t->flags & TT_TENSOR_WRAPPED ? &c->wrapped : &c->zero;
   *into = tt_promote_types(*into, dtype);

@@ -80,7 +80,9 @@ tt_storage_t *tt_storage_find(const void *address);
 #define TT_MAX_OUTS 4096
 
 // One returned tensor of a functional call. `storage` is retained for the caller; metadata lives as
-// long as the process (it belongs to the instance).
+// long as the process (it belongs to the instance), that of TT_ATEN_HOST ops until the thread's
+// next call. A bool result (equal) comes as `offset`, without storage and metadata; an undefined
+// tensor has metadata of rank TT_NO_TENSOR and no storage.
 typedef struct tt_out_s {
   tt_storage_t *storage;
   const tt_out_meta_t *meta;
@@ -99,7 +101,7 @@ void tt_outs_deinit(tt_outs_t *outs);  // frees the array, not the storages
 // with "lower:" means that there is no lowering for this form: the bridge goes on to its fallbacks.
 tt_status_t tt_eager_call(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
 
-// TT_ATEN_HOST ops have this type instead of tt_lower_fn_t.
+// What runs a TT_ATEN_HOST op.
 typedef tt_status_t (*tt_host_fn_t)(const tt_call_t *call, tt_outs_t *outs);
 
 // `host` is dense row-major, of dst's dtype and sizes; copied before the call returns.

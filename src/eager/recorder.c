@@ -238,6 +238,7 @@ tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) {
 }
 
 tt_status_t tt_eager_call(const tt_call_t *call, tt_outs_t *outs) {
-  if (__builtin_expect(tt__op(call->op)->flags & TT_ATEN_HOST, 0)) return tt__host_call(call, outs);
+  if (__builtin_expect(tt__op(call->op)->flags & (TT_ATEN_HOST | TT_ATEN_MASKS), 0))
+    return tt__host_call(call, outs);
   return tt__record(call, outs);
 }
