@@ -195,7 +195,7 @@ static void record_failure(tt_device_t *device, tt_event_t *event) {
 static tt_status_t await_inputs(const run_t *run) {
   tt_status_t status = TT_OK_STATUS;
   for (uint32_t i = 0; i < run->wait_count; i++) {
-    status = tt_status_join(status, tt_event_await(run->waits[i]));
+    status = tt_status_join(status, tt_event_follow(run->waits[i]));
   }
   return status;
 }

@@ -110,7 +110,7 @@ tt_status_t tt_event_error(tt_event_t *event) {
   return tt_status_clone(event->error);
 }
 
-tt_status_t tt_event_await(tt_event_t *event) {
+tt_status_t tt_event_follow(tt_event_t *event) {
   for (int i = 0; i < 200 && !tt_event_is_done(event); i++) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -121,7 +121,13 @@ tt_status_t tt_event_await(tt_event_t *event) {
     while (!tt_event_is_done(event)) pthread_cond_wait(&event->cond, &event->mutex);
     pthread_mutex_unlock(&event->mutex);
   }
-  return tt_event_error(event);
+  return tt_status_clone(event->error);
+}
+
+tt_status_t tt_event_await(tt_event_t *event) {
+  tt_status_t status = tt_event_follow(event);
+  if (status) atomic_store(&event->observed, true);
+  return status;
 }
 
 bool tt_event_on_done(tt_event_t *event, tt_event_fn_t fn, void *context) {

@@ -23,6 +23,8 @@ bool tt_event_failed(const tt_event_t *event);
 tt_status_t tt_event_error(tt_event_t *event) TT_MUST_USE;
 // Waits; returns a clone of the failure.
 tt_status_t tt_event_await(tt_event_t *event) TT_MUST_USE;
+// The same for those who only pass the failure on: it does not count as told.
+tt_status_t tt_event_follow(tt_event_t *event) TT_MUST_USE;
 // Runs `fn` at completion, at once where that has been. False: no memory, fn will not run.
 bool tt_event_on_done(tt_event_t *event, tt_event_fn_t fn, void *context) TT_MUST_USE;
 // Nanoseconds of CLOCK_MONOTONIC at completion, 0 while pending.
