@@ -10,12 +10,14 @@ enum { UNIT_SHIFT = 20, CLASS_COUNT = 200 };
 
 // A run of equal ranges.
 typedef struct run_s {
+  struct run_s *next;  // all runs, so that leak checkers see them
   char *start;
   size_t stride;
   tt_storage_t **owners;
 } run_t;
 
 static char *region, *cursor, *limit;
+static run_t *all_runs;
 static run_t **unit_runs;              // one a unit of the region
 static run_t *open_runs[CLASS_COUNT];  // where the next range of a class comes from
 static uint32_t open_used[CLASS_COUNT], open_capacity[CLASS_COUNT];
@@ -66,7 +68,8 @@ static tt_status_t open_run(uint32_t c) {
     tt_free(owners);
     return tt__no_host_memory();
   }
-  *run = (run_t){cursor, stride, owners};
+  *run = (run_t){all_runs, cursor, stride, owners};
+  all_runs = run;
   for (size_t u = unit_of(cursor), end = u + (size >> UNIT_SHIFT); u < end; u++) unit_runs[u] = run;
   cursor += size;
   open_runs[c] = run;
