@@ -129,12 +129,34 @@ static inline void call_into(const char *name, int variant, const tt_arg_t *args
   tt_outs_deinit(&outs);
 }
 
+static inline tt_status_t infer_result(tt_inferred_t *out, tt_dtype_t dtype, uint32_t rank,
+                                       const int64_t *sizes) {
+  tt_out_meta_t *m = tt_arena_alloc(out->arena, sizeof *m);
+  int64_t *strides = tt_arena_alloc(out->arena, rank * sizeof *strides + 1), stride = 1;
+  *m = (tt_out_meta_t){(uint8_t)dtype, rank, tt_arena_copy(out->arena, sizes, rank * sizeof *sizes),
+                       strides};
+  for (uint32_t i = rank; i-- > 0; stride *= sizes[i]) strides[i] = stride;
+  out->outs = m;
+  out->out_count = 1;
+  return TT_OK_STATUS;
+}
+
+// index.Tensor with vectors for the leading dimensions.
+static inline tt_status_t infer_index(const tt_call_t *call, tt_inferred_t *out) {
+  const tt_tensor_t *self = call->args[0].u.tensor;
+  uint32_t indices = call->args[1].count, rank = self->rank - indices + 1;
+  int64_t sizes[16] = {call->args[1].u.tensors[0].sizes[0]};
+  for (uint32_t i = 1; i < rank; i++) sizes[i] = self->sizes[indices + i - 1];
+  return infer_result(out, (tt_dtype_t)self->dtype, rank, sizes);
+}
+
 // Pointwise: operands broadcast, dtypes promote (comparisons give i1).
 static int infer_calls;
 static inline tt_status_t infer_pointwise(void *context, const tt_call_t *call,
                                           tt_inferred_t *out) {
   (void)context;
   infer_calls++;
+  if (strcmp(tt_aten_ops[call->op].functional, "index.Tensor") == 0) return infer_index(call, out);
   int64_t sizes[16];
   uint32_t rank = 0;
   tt_dtype_t dtype = TT_DTYPE_NONE;
@@ -153,15 +175,10 @@ static inline tt_status_t infer_pointwise(void *context, const tt_call_t *call,
       if (size != 1) *have = size;
     }
   }
-  if (strncmp(tt_aten_ops[call->op].functional, "eq", 2) == 0) dtype = TT_I1;
-  tt_out_meta_t *m = tt_arena_alloc(out->arena, sizeof *m);
-  int64_t *strides = tt_arena_alloc(out->arena, rank * sizeof *strides + 1), stride = 1;
-  *m = (tt_out_meta_t){(uint8_t)dtype, rank,
-                       tt_arena_copy(out->arena, sizes + 16 - rank, rank * sizeof *sizes), strides};
-  for (uint32_t i = rank; i-- > 0; stride *= m->sizes[i]) strides[i] = stride;
-  out->outs = m;
-  out->out_count = 1;
-  return TT_OK_STATUS;
+  const char *name = tt_aten_ops[call->op].functional;
+  if (strcmp(name, "eq.Tensor") == 0) dtype = TT_I1;
+  if (strcmp(name, "all") == 0) dtype = TT_I1, rank = 0;
+  return infer_result(out, dtype, rank, sizes + 16 - rank);
 }
 
 static inline void engine_setup(void) {
