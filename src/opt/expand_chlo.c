@@ -1,0 +1,6 @@
+#include "opt/opt.h"
+
+tt_status_t tt_expand_chlo(tt_graph_t *graph) {
+  (void)graph;
+  return TT_ERROR(UNIMPLEMENTED, "expansion of chlo ops");
+}
