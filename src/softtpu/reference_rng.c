@@ -111,6 +111,7 @@ tt_status_t tt__ref_rng_bit_generator(const tt__ref_call_t *call) {
   if (!numbers) return tt__ref_no_memory(call->node);
   stream_t stream = {0};
   memcpy(stream.state, call->operands[0], state_bytes < 24 ? state_bytes : 24);
+  if (state_bytes < 24) stream.state[2] = stream.state[0];  // two words: the key is the high word
   if (is_philox) philox_fill(&stream, count, bits == 64, numbers);
   if (!is_philox) threefry_fill(&stream, type, bits == 64, numbers);
   memcpy(call->results[0], stream.state, state_bytes < 24 ? state_bytes : 24);
