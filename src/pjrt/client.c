@@ -158,7 +158,8 @@ tt_status_t tt_client_synchronize(tt_client_t *client, uint32_t device) {
   return status;
 }
 
-// --- memory ---------------------------------------------------------------------------------------
+// --- memory
+// ---------------------------------------------------------------------------------------
 static bool ask_plugin(tt_client_t *client, tt_client_device_t *device, tt_memory_stats_t *stats) {
   TT_PJRT_ARGS(tt_pjrt_memory_stats_args_t, args, .self = device->handle);
   tt_status_t status = TT_CALL(client->plugin, Device_MemoryStats, &args);
@@ -180,9 +181,9 @@ tt_status_t tt_client_memory_stats(tt_client_t *client, uint32_t device,
   if (client->ext) {
     tt_soft_stats_t s;
     client->ext->memory_stats(d->handle, &s);
-    *out_stats = (tt_memory_stats_t){
-        s.bytes_in_use,   s.peak_bytes_in_use, s.bytes_limit,      s.bytes_reserved,
-        s.allocations,    s.frees,             s.live_allocations, s.largest_allocation};
+    *out_stats = (tt_memory_stats_t){s.bytes_in_use,     s.peak_bytes_in_use, s.bytes_limit,
+                                     s.bytes_reserved,   s.allocations,       s.frees,
+                                     s.live_allocations, s.largest_allocation};
     return TT_OK_STATUS;
   }
   pthread_mutex_lock(&d->mutex);

@@ -12,20 +12,20 @@ extern "C" {
 
 typedef struct tt_client_s tt_client_t;          // thread-safe, refcounted by its objects
 typedef struct tt_executable_s tt_executable_t;  // thread-safe, refcounted
-typedef struct tt_buffer_s tt_buffer_t;          // thread-safe, refcounted, an immutable device array
-typedef struct tt_marker_s tt_marker_t;          // thread-safe, refcounted, a point in the device's work
+typedef struct tt_buffer_s tt_buffer_t;  // thread-safe, refcounted, an immutable device array
+typedef struct tt_marker_s tt_marker_t;  // thread-safe, refcounted, a point in the device's work
 
 // `plugin`: "soft", "libtpu" or a path. Loads it once a process; sets what libtpu needs in the
 // environment first. Errors name the plugin and what failed (no such file, no GetPjrtApi, version).
 tt_status_t tt_client_create(const char *plugin, tt_client_t **out_client) TT_MUST_USE;
 void tt_client_destroy(tt_client_t *client);
 
-const char *tt_client_platform(const tt_client_t *client);          // "softtpu", "cpu", "tpu"
+const char *tt_client_platform(const tt_client_t *client);  // "softtpu", "cpu", "tpu"
 const char *tt_client_platform_version(const tt_client_t *client);
 bool tt_client_is_soft(const tt_client_t *client);
 // The software TPU's matrix kernels from now on (see softtpu/library.h); other plugins have theirs.
 void tt_client_install_library(tt_client_t *client, const tt_library_t *library);
-uint32_t tt_client_device_count(const tt_client_t *client);          // addressable ones
+uint32_t tt_client_device_count(const tt_client_t *client);  // addressable ones
 const char *tt_client_device_kind(const tt_client_t *client, uint32_t device);
 
 // --- programs ----------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ size_t tt_buffer_bytes(const tt_buffer_t *buffer);  // bytes on the device
 
 // --- the device's queue -------------------------------------------------------------------------
 // Everything submitted to `device` so far; has a completion time for event timing.
-tt_status_t tt_marker_create(tt_client_t *client, uint32_t device, tt_marker_t **out_marker)
-    TT_MUST_USE;
+tt_status_t tt_marker_create(tt_client_t *client, uint32_t device,
+                             tt_marker_t **out_marker) TT_MUST_USE;
 void tt_marker_release(tt_marker_t *marker);
 bool tt_marker_is_done(tt_marker_t *marker);
 tt_status_t tt_marker_await(tt_marker_t *marker) TT_MUST_USE;
@@ -84,8 +84,8 @@ typedef struct tt_memory_stats_s {
   int64_t allocations, frees, live_allocations, largest_allocation;
 } tt_memory_stats_t;
 // Where the plugin tells nothing the client counts the buffers it made itself.
-tt_status_t tt_client_memory_stats(tt_client_t *client, uint32_t device, tt_memory_stats_t *out_stats)
-    TT_MUST_USE;
+tt_status_t tt_client_memory_stats(tt_client_t *client, uint32_t device,
+                                   tt_memory_stats_t *out_stats) TT_MUST_USE;
 void tt_client_reset_peak(tt_client_t *client, uint32_t device);
 // Memory that the device's allocator keeps for later goes back to the system.
 void tt_client_trim(tt_client_t *client, uint32_t device);

@@ -5,7 +5,8 @@
 
 #define SMALL_COUNT 32
 
-// --- compiling ------------------------------------------------------------------------------------
+// --- compiling
+// ------------------------------------------------------------------------------------
 static tt_status_t wrap(tt_client_t *client, void *handle, tt_executable_t **out_executable) {
   const tt_plugin_t *plugin = client->plugin;
   tt_executable_t *executable = tt_alloc_zeroed(sizeof *executable);
@@ -110,8 +111,9 @@ uint32_t tt_executable_output_count(const tt_executable_t *executable) {
   return executable->output_count;
 }
 
-// --- running --------------------------------------------------------------------------------------
-// Room for a call's tables: a few on the stack, many from the heap.
+// --- running
+// -------------------------------------------------------------------------------------- Room for a
+// call's tables: a few on the stack, many from the heap.
 static void *room(void *small, size_t small_size, size_t size) {
   return size <= small_size ? small : tt_alloc(size);
 }
@@ -148,8 +150,8 @@ static tt_status_t execute_soft(tt_executable_t *executable, uint32_t device,
   if (!operands || !handles) status = TT_ERROR(OUT_OF_MEMORY, "no memory for a call");
   for (uint32_t i = 0; i < count && !status; i++) {
     const tt_input_t *in = &inputs[i];
-    operands[i] = (tt_soft_operand_t){in->buffer ? in->buffer->handle : NULL, in->dtype, false,
-                                      {in->bits[0], in->bits[1]}};
+    operands[i] = (tt_soft_operand_t){
+        in->buffer ? in->buffer->handle : NULL, in->dtype, false, {in->bits[0], in->bits[1]}};
   }
   if (!status) {
     status = tt__plugin_status(
@@ -165,8 +167,9 @@ static tt_status_t execute_soft(tt_executable_t *executable, uint32_t device,
   return status;
 }
 
-// --- on other plugins -----------------------------------------------------------------------------
-// The device's lock is held from finding scalars in the cache to the end of the call.
+// --- on other plugins
+// ----------------------------------------------------------------------------- The device's lock
+// is held from finding scalars in the cache to the end of the call.
 static void put_scalar(const tt_plugin_t *plugin, tt_scalar_t *entry, const tt_input_t *input,
                        void *buffer) {
   if (entry->buffer) {
@@ -176,8 +179,8 @@ static void put_scalar(const tt_plugin_t *plugin, tt_scalar_t *entry, const tt_i
   *entry = (tt_scalar_t){input->dtype, {input->bits[0], input->bits[1]}, buffer};
 }
 
-// A rank-0 value as a buffer: the last one with this place in the cache, or a new one that takes it.
-// `used`: places that this call's other scalars need.
+// A rank-0 value as a buffer: the last one with this place in the cache, or a new one that takes
+// it. `used`: places that this call's other scalars need.
 static tt_status_t scalar_buffer(tt_client_t *client, tt_client_device_t *device,
                                  const tt_input_t *input, uint64_t *used, void **out_handle,
                                  bool *out_owned) {
@@ -211,10 +214,10 @@ static tt_status_t scalar_buffer(tt_client_t *client, tt_client_device_t *device
 
 // A call's tables, in one block.
 typedef struct call_s {
-  void **handles;      // [input]
-  int64_t *kept;       // inputs that are not donated
-  void **outputs;      // [output]
-  bool *owned;         // [input] a scalar's buffer of this call alone
+  void **handles;  // [input]
+  int64_t *kept;   // inputs that are not donated
+  void **outputs;  // [output]
+  bool *owned;     // [input] a scalar's buffer of this call alone
   uint32_t kept_count;
 } call_t;
 
@@ -245,10 +248,9 @@ static tt_status_t run(tt_executable_t *executable, tt_client_device_t *device, 
   void *done = NULL;
   void *const *arguments = call->handles;
   void **outputs = call->outputs;
-  TT_PJRT_ARGS(tt_pjrt_execute_args_t, args, .executable = executable->handle,
-               .options = &options, .arguments = &arguments, .device_count = 1,
-               .argument_count = count, .outputs = &outputs, .done = &done,
-               .device = device->handle);
+  TT_PJRT_ARGS(tt_pjrt_execute_args_t, args, .executable = executable->handle, .options = &options,
+               .arguments = &arguments, .device_count = 1, .argument_count = count,
+               .outputs = &outputs, .done = &done, .device = device->handle);
   tt_status_t status = TT_CALL(plugin, LoadedExecutable_Execute, &args);
   if (!status && tt__fence_follow(fence, done) == TT_OK_STATUS) {
     tt__fence_release(device->last);
@@ -292,8 +294,8 @@ static tt_status_t execute_foreign(tt_executable_t *executable, uint32_t device,
   tt_client_device_t *d = &client->devices[device];
   uint32_t outputs = executable->output_count;
   char small[SMALL_COUNT * 32];
-  size_t size = count * (sizeof(void *) + sizeof(int64_t) + sizeof(bool)) +
-                outputs * sizeof(void *) + 1;
+  size_t size =
+      count * (sizeof(void *) + sizeof(int64_t) + sizeof(bool)) + outputs * sizeof(void *) + 1;
   char *block = room(small, sizeof small, size);
   if (!block) return TT_ERROR(OUT_OF_MEMORY, "no memory for a call");
   memset(block, 0, size);
@@ -325,9 +327,9 @@ tt_status_t tt_executable_execute(tt_executable_t *executable, uint32_t device,
                     executable->input_count, input_count);
   }
   TT_RETURN_IF_ERROR(make_outputs(executable, device, out_buffers));
-  tt_status_t status =
-      client->ext ? execute_soft(executable, device, inputs, input_count, out_buffers)
-                  : execute_foreign(executable, device, inputs, input_count, out_buffers);
+  tt_status_t status = client->ext
+                           ? execute_soft(executable, device, inputs, input_count, out_buffers)
+                           : execute_foreign(executable, device, inputs, input_count, out_buffers);
   if (status) unwrap_outputs(out_buffers, executable->output_count);
   return status;
 }

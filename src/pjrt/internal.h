@@ -28,9 +28,9 @@ tt_status_t tt__plugin_check_fork(void) TT_MUST_USE;
 
 // Calls a function of the table: TT_CALL(plugin, Client_Create, &args). Fails where the plugin's
 // table ends before it.
-#define TT_CALL(plugin, slot, args)                                                          \
-  (TT_PJRT_OFFERS((plugin)->api, slot)                                                       \
-       ? tt__plugin_status((plugin), (plugin)->api->slot(args))                              \
+#define TT_CALL(plugin, slot, args)                             \
+  (TT_PJRT_OFFERS((plugin)->api, slot)                          \
+       ? tt__plugin_status((plugin), (plugin)->api->slot(args)) \
        : TT_ERROR(UNIMPLEMENTED, "the plugin %s does not have PJRT_" #slot, (plugin)->path))
 
 // Completion of an execution on a foreign plugin, with the time at which it happened.

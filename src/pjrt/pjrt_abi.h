@@ -32,8 +32,7 @@ typedef struct tt_pjrt_extension_s {
 #define TT_PJRT_ARGS(type, name, ...) type name = {.struct_size = sizeof(type), __VA_ARGS__}
 // Whether the caller's record is long enough to hold `field`.
 #define TT_PJRT_HAS(args, field) \
-  ((args)->struct_size >=        \
-   (size_t)((const char *)(&(args)->field + 1) - (const char *)(args)))
+  ((args)->struct_size >= (size_t)((const char *)(&(args)->field + 1) - (const char *)(args)))
 
 typedef enum tt_pjrt_extension_type_e {
   TT_PJRT_EXTENSION_LAYOUTS = 4,
@@ -63,10 +62,11 @@ typedef enum tt_pjrt_code_e {
 } tt_pjrt_code_t;
 
 // Element types. X(plugin's number, ours)
-#define TT_PJRT_TYPES(X)                                                                 \
-  X(1, I1) X(2, S8) X(3, S16) X(4, S32) X(5, S64) X(6, U8) X(7, U16) X(8, U32) X(9, U64) \
-  X(10, F16) X(11, F32) X(12, F64) X(13, BF16) X(14, C64) X(15, C128) X(16, F8E5M2)      \
-  X(17, F8E4M3FN) X(21, S4) X(22, U4)
+#define TT_PJRT_TYPES(X)                                                                     \
+  X(1, I1)                                                                                   \
+  X(2, S8) X(3, S16) X(4, S32) X(5, S64) X(6, U8) X(7, U16) X(8, U32) X(9, U64) X(10, F16)   \
+      X(11, F32) X(12, F64) X(13, BF16) X(14, C64) X(15, C128) X(16, F8E5M2) X(17, F8E4M3FN) \
+          X(21, S4) X(22, U4)
 typedef int tt_pjrt_type_t;
 
 typedef enum tt_pjrt_host_semantics_e {
@@ -131,20 +131,71 @@ typedef struct tt_pjrt_layout_s {
   int is_strided;
 } tt_pjrt_layout_t;
 
-// --- records shared by many functions -------------------------------------------------------------
-typedef struct { TT_PJRT_HEAD; } tt_pjrt_head_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; } tt_pjrt_ref_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; const char *text; size_t size; } tt_pjrt_text_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; int value; } tt_pjrt_int_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; bool value; } tt_pjrt_bool_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; size_t value; } tt_pjrt_size_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; void *result; } tt_pjrt_get_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; int key; void *result; } tt_pjrt_lookup_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; void *target; void *result; } tt_pjrt_copy_args_t;
-typedef struct { TT_PJRT_HEAD; const void *items; size_t count; } tt_pjrt_own_list_args_t;
-typedef struct { TT_PJRT_HEAD; void *self; const void *items; size_t count; } tt_pjrt_list_args_t;
+// --- records shared by many functions
+// -------------------------------------------------------------
+typedef struct {
+  TT_PJRT_HEAD;
+} tt_pjrt_head_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+} tt_pjrt_ref_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  const char *text;
+  size_t size;
+} tt_pjrt_text_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  int value;
+} tt_pjrt_int_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  bool value;
+} tt_pjrt_bool_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  size_t value;
+} tt_pjrt_size_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  void *result;
+} tt_pjrt_get_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  int key;
+  void *result;
+} tt_pjrt_lookup_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  void *target;
+  void *result;
+} tt_pjrt_copy_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  const void *items;
+  size_t count;
+} tt_pjrt_own_list_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  const void *items;
+  size_t count;
+} tt_pjrt_list_args_t;
 // The same two, count first.
-typedef struct { TT_PJRT_HEAD; void *self; size_t count; const void *items; } tt_pjrt_count_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  size_t count;
+  const void *items;
+} tt_pjrt_count_args_t;
 // `count` lists: their items one after the other, and their sizes. Also texts and their sizes.
 typedef struct {
   TT_PJRT_HEAD;
@@ -163,7 +214,8 @@ typedef struct {
   void (*deleter)(void *owner);
 } tt_pjrt_bytes_args_t;
 
-// --- records of one function ----------------------------------------------------------------------
+// --- records of one function
+// ----------------------------------------------------------------------
 typedef struct {
   TT_PJRT_HEAD;
   void *self;
@@ -267,9 +319,16 @@ typedef struct {
   void *event;  // out
 } tt_pjrt_raw_download_args_t;
 
-typedef struct { TT_PJRT_HEAD; void *self; tt_pjrt_layout_t layout; } tt_pjrt_layout_args_t;
+typedef struct {
+  TT_PJRT_HEAD;
+  void *self;
+  tt_pjrt_layout_t layout;
+} tt_pjrt_layout_args_t;
 
-typedef struct tt_pjrt_stat_s { int64_t value; bool is_set; } tt_pjrt_stat_t;
+typedef struct tt_pjrt_stat_s {
+  int64_t value;
+  bool is_set;
+} tt_pjrt_stat_t;
 typedef struct {
   TT_PJRT_HEAD;
   void *self;
@@ -369,10 +428,16 @@ typedef struct {
   void (*deleter)(void *owner);
 } tt_pjrt_device_attributes_args_t;
 
-typedef struct tt_pjrt_logical_id_s { int replica, partition; } tt_pjrt_logical_id_t;
+typedef struct tt_pjrt_logical_id_s {
+  int replica, partition;
+} tt_pjrt_logical_id_t;
 
-// --- the table -------------------------------------------------------------------------------------
-typedef struct tt_pjrt_version_s { TT_PJRT_HEAD; int major, minor; } tt_pjrt_version_t;
+// --- the table
+// -------------------------------------------------------------------------------------
+typedef struct tt_pjrt_version_s {
+  TT_PJRT_HEAD;
+  int major, minor;
+} tt_pjrt_version_t;
 
 typedef struct tt_pjrt_api_s {
   TT_PJRT_HEAD;
@@ -385,12 +450,11 @@ typedef struct tt_pjrt_api_s {
 } tt_pjrt_api_t;
 
 // Whether a plugin's table reaches as far as `slot` and has it.
-#define TT_PJRT_OFFERS(api, slot)                                                    \
-  ((api)->struct_size >= offsetof(tt_pjrt_api_t, slot) + sizeof((api)->slot) &&      \
-   (api)->slot != NULL)
+#define TT_PJRT_OFFERS(api, slot) \
+  ((api)->struct_size >= offsetof(tt_pjrt_api_t, slot) + sizeof((api)->slot) && (api)->slot != NULL)
 
-// Since 0.112 or so an error (and a memory) starts with a pointer to its own functions; a client may
-// use either these or the table's.
+// Since 0.112 or so an error (and a memory) starts with a pointer to its own functions; a client
+// may use either these or the table's.
 typedef struct tt_pjrt_error_functions_s {
   size_t struct_size, instance_size;
   tt_pjrt_extension_t *extensions;

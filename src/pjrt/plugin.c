@@ -16,7 +16,8 @@
 static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
 static tt_plugin_t *loaded;
 
-// --- fork -----------------------------------------------------------------------------------------
+// --- fork
+// -----------------------------------------------------------------------------------------
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
 static void mark_forked(void) { atomic_store(&forked, true); }
@@ -29,7 +30,8 @@ tt_status_t tt__plugin_check_fork(void) {
                   "child; use the 'spawn' start method");
 }
 
-// --- errors ---------------------------------------------------------------------------------------
+// --- errors
+// ---------------------------------------------------------------------------------------
 static tt_code_t code_of(int theirs) {
   static const struct {
     tt_code_t ours;
@@ -73,8 +75,9 @@ void tt__plugin_ignore(const tt_plugin_t *plugin, tt_pjrt_error_t *error) {
   if (error) destroy_error(plugin, error);
 }
 
-// --- where plugins are ----------------------------------------------------------------------------
-// The folder of the library that this code is in.
+// --- where plugins are
+// ---------------------------------------------------------------------------- The folder of the
+// library that this code is in.
 static bool own_folder(char *path, size_t size) {
   Dl_info info;
   if (!dladdr((void *)(uintptr_t)&tt__plugin_load, &info) || !info.dli_fname) return false;
@@ -169,7 +172,8 @@ static tt_status_t find(const char *name, char *path, size_t size) {
   return TT_OK_STATUS;
 }
 
-// --- loading --------------------------------------------------------------------------------------
+// --- loading
+// --------------------------------------------------------------------------------------
 static tt_status_t open_library(const char *path, const tt_pjrt_api_t **out_api) {
   if (strchr(path, '/') && access(path, F_OK) != 0) {
     return TT_ERROR(NOT_FOUND, "the plugin %s does not exist", path);
@@ -210,7 +214,7 @@ static const tt_soft_ext_t *find_ext(const tt_pjrt_api_t *api) {
 }
 
 static tt_status_t load(const char *path, tt_plugin_t **out_plugin) {
-  const tt_pjrt_api_t *api;
+  const tt_pjrt_api_t *api = NULL;
   TT_RETURN_IF_ERROR(open_library(path, &api));
   TT_RETURN_IF_ERROR(check_version(path, api));
   tt_plugin_t *plugin = tt_alloc_zeroed(sizeof *plugin);

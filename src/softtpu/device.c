@@ -54,7 +54,7 @@ void tt_device_deinit(tt_device_t *device) {
   if (atomic_load(&forked)) return;  // locks and threads are as the parent had them
   tt_queue_deinit(&device->queue);
   tt_memory_deinit(&device->memory);
-  tt_event_release(device->failure);
+  tt_queue_event_release(device->failure);
   pthread_mutex_destroy(&device->mutex);
 }
 
@@ -62,35 +62,36 @@ tt_status_t tt_device_synchronize(tt_device_t *device) {
   TT_RETURN_IF_ERROR(tt_device_check());
   pthread_mutex_lock(&device->mutex);
   tt_queue_wait(&device->queue, device->queue.enqueued);
-  tt_event_t *failure = device->failure;
+  tt_queue_event_t *failure = device->failure;
   device->failure = NULL;
   pthread_mutex_unlock(&device->mutex);
   if (!failure) return TT_OK_STATUS;
-  tt_status_t status = tt_event_observed(failure) ? TT_OK_STATUS : tt_event_error(failure);
-  tt_event_release(failure);
+  tt_status_t status =
+      tt_queue_event_observed(failure) ? TT_OK_STATUS : tt_queue_event_error(failure);
+  tt_queue_event_release(failure);
   return status;
 }
 
 typedef struct mark_task_s {
   tt_task_t base;
-  tt_event_t *event;
+  tt_queue_event_t *event;
 } mark_task_t;
 
 static void run_mark(tt_task_t *task) {
   mark_task_t *mark = (mark_task_t *)task;
-  tt_event_set(mark->event, TT_OK_STATUS);
-  tt_event_release(mark->event);
+  tt_queue_event_set(mark->event, TT_OK_STATUS);
+  tt_queue_event_release(mark->event);
   tt_free(mark);
 }
 
-tt_status_t tt_device_mark(tt_device_t *device, tt_event_t **out_event) {
+tt_status_t tt_device_mark(tt_device_t *device, tt_queue_event_t **out_event) {
   *out_event = NULL;
   TT_RETURN_IF_ERROR(tt_device_check());
   mark_task_t *task = tt_alloc(sizeof *task);
-  tt_event_t *event = tt_event_create();
+  tt_queue_event_t *event = tt_queue_event_create();
   if (!task || !event) {
     tt_free(task);
-    tt_event_release(event);
+    tt_queue_event_release(event);
     return TT_ERROR(OUT_OF_MEMORY, "no host memory for an event");
   }
   tt_status_t status = TT_OK_STATUS;
@@ -98,15 +99,15 @@ tt_status_t tt_device_mark(tt_device_t *device, tt_event_t **out_event) {
   bool idle = tt_queue_is_idle(&device->queue);
   if (!idle) {
     *task = (mark_task_t){{NULL, run_mark}, event};
-    tt_event_retain(event);
+    tt_queue_event_retain(event);
     status = tt_queue_push(&device->queue, &task->base);
   }
   pthread_mutex_unlock(&device->mutex);
   if (idle || status) tt_free(task);
-  if (idle) tt_event_set(event, TT_OK_STATUS);
+  if (idle) tt_queue_event_set(event, TT_OK_STATUS);
   if (status) {
-    tt_event_release(event);
-    tt_event_release(event);
+    tt_queue_event_release(event);
+    tt_queue_event_release(event);
     return status;
   }
   *out_event = event;

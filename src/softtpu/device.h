@@ -18,7 +18,7 @@ typedef struct tt_device_s {
   pthread_mutex_t mutex;  // guards memory, queue, the arrays' memory and the failure
   tt_memory_t memory;
   tt_queue_t queue;
-  tt_event_t *failure;  // the first failed run that nobody has been told of; may be NULL
+  tt_queue_event_t *failure;  // the first failed run that nobody has been told of; may be NULL
 } tt_device_t;
 
 tt_status_t tt_device_init(tt_device_t *device, uint32_t ordinal, int64_t memory_limit) TT_MUST_USE;
@@ -31,22 +31,23 @@ tt_pool_t *tt_device_pool(void);
 // Waits for everything enqueued so far; returns a failure that nobody has been told of.
 tt_status_t tt_device_synchronize(tt_device_t *device) TT_MUST_USE;
 // An event that is done when everything enqueued so far is.
-tt_status_t tt_device_mark(tt_device_t *device, tt_event_t **out_event) TT_MUST_USE;
+tt_status_t tt_device_mark(tt_device_t *device, tt_queue_event_t **out_event) TT_MUST_USE;
 
-// --- arrays ---------------------------------------------------------------------------------------
-// An immutable dense row-major array. Refcounted.
+// --- arrays
+// --------------------------------------------------------------------------------------- An
+// immutable dense row-major array. Refcounted.
 typedef struct tt_array_s {
   _Atomic uint32_t refs;
   uint8_t dtype;
-  bool foreign;      // the memory belongs to somebody else: never written
+  bool foreign;  // the memory belongs to somebody else: never written
   uint32_t rank;
-  uint32_t uses;     // scratch of one execution, under the device's lock
-  uint32_t holds;    // readers and external references that keep the memory
+  uint32_t uses;   // scratch of one execution, under the device's lock
+  uint32_t holds;  // readers and external references that keep the memory
   tt_device_t *device;
-  void *data;        // NULL: deleted or donated
-  void *held;        // deleted while held: freed with the last hold
+  void *data;  // NULL: deleted or donated
+  void *held;  // deleted while held: freed with the last hold
   size_t bytes;
-  tt_event_t *ready; // NULL: ready
+  tt_queue_event_t *ready;      // NULL: ready
   struct end_task_s *end_task;  // tells the owner of foreign memory
   const int64_t *dims;
 } tt_array_t;
@@ -71,14 +72,15 @@ tt_status_t tt_array_hold(tt_array_t *array, const void **out_data) TT_MUST_USE;
 tt_status_t tt_array_pin(tt_array_t *array, const void **out_data) TT_MUST_USE;
 void tt_array_drop(tt_array_t *array);
 static inline bool tt_array_is_ready(const tt_array_t *array) {
-  return !array->ready || tt_event_is_done(array->ready);
+  return !array->ready || tt_queue_event_is_done(array->ready);
 }
 static inline tt_type_t tt_array_type(const tt_array_t *array) {
   tt_type_t type = {(tt_dtype_t)array->dtype, array->rank, array->dims};
   return type;
 }
 // Enqueues a copy to `target`, which may be the same device.
-tt_status_t tt_array_copy(tt_array_t *array, tt_device_t *target, tt_array_t **out_array) TT_MUST_USE;
+tt_status_t tt_array_copy(tt_array_t *array, tt_device_t *target,
+                          tt_array_t **out_array) TT_MUST_USE;
 // The same bytes under another type of the same size.
 tt_status_t tt_array_copy_as(tt_array_t *array, tt_device_t *target, const tt_type_t *type,
                              tt_array_t **out_array) TT_MUST_USE;
@@ -86,10 +88,11 @@ tt_status_t tt_array_copy_as(tt_array_t *array, tt_device_t *target, const tt_ty
 // array failed. *out_event is done after it. Not called at all where this function fails.
 typedef void (*tt_array_read_fn_t)(void *context, const void *data);
 tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *context,
-                          tt_event_t **out_event) TT_MUST_USE;
+                          tt_queue_event_t **out_event) TT_MUST_USE;
 
-// --- programs -------------------------------------------------------------------------------------
-// Immutable, refcounted.
+// --- programs
+// ------------------------------------------------------------------------------------- Immutable,
+// refcounted.
 typedef struct tt_program_s {
   _Atomic uint32_t refs;
   tt_plan_t *plan;
@@ -97,7 +100,7 @@ typedef struct tt_program_s {
   uint64_t hash;
   uint32_t input_count, output_count, alias_count;
   uint32_t replica_count, partition_count;
-  bool collective;    // its devices must run together
+  bool collective;  // its devices must run together
   size_t arena_bytes;
   uint64_t cost;
   int32_t *donations;  // [input] tt_donation_t
@@ -122,20 +125,21 @@ typedef struct tt_operand_s {
 
 // Small work on an idle queue is done before it returns, other work is enqueued. Donated arrays are
 // deleted. Outputs are the caller's. Fails (out of memory, wrong input) with nothing changed; what
-// fails later fails the outputs. `out_done` may be NULL; *out_done is NULL for done without failure.
+// fails later fails the outputs. `out_done` may be NULL; *out_done is NULL for done without
+// failure.
 tt_status_t tt_device_execute(tt_device_t *device, tt_program_t *program,
                               const tt_operand_t *inputs, uint32_t input_count,
-                              tt_array_t **outputs, tt_event_t **out_done) TT_MUST_USE;
+                              tt_array_t **outputs, tt_queue_event_t **out_done) TT_MUST_USE;
 // One program on several devices that talk to each other: inputs[device][input],
 // outputs[device][output], out_done[device] (each may stay NULL).
 tt_status_t tt_device_execute_together(tt_device_t *const *devices, uint32_t device_count,
-                                       tt_program_t *program,
-                                       const tt_operand_t *const *inputs, uint32_t input_count,
-                                       tt_array_t **const *outputs,
-                                       tt_event_t **out_done) TT_MUST_USE;
+                                       tt_program_t *program, const tt_operand_t *const *inputs,
+                                       uint32_t input_count, tt_array_t **const *outputs,
+                                       tt_queue_event_t **out_done) TT_MUST_USE;
 
-// --- shared by the device's files -----------------------------------------------------------------
-// The device's lock is held in all of these.
+// --- shared by the device's files
+// ----------------------------------------------------------------- The device's lock is held in
+// all of these.
 tt_status_t tt__array_allocate(tt_device_t *device, const tt_type_t *type, size_t bytes, bool idle,
                                tt_array_t **out_array) TT_MUST_USE;
 // A header over memory that is already there (an in-place output).

@@ -3,8 +3,7 @@
 #include "base/alloc.h"
 #include "softtpu/device.h"
 
-tt_array_t *tt__array_header(tt_device_t *device, const tt_type_t *type, size_t bytes,
-                             void *data) {
+tt_array_t *tt__array_header(tt_device_t *device, const tt_type_t *type, size_t bytes, void *data) {
   tt_array_t *array = tt_alloc(sizeof *array + sizeof(int64_t) * type->rank);
   if (!array) return NULL;
   int64_t *dims = (int64_t *)(array + 1);
@@ -53,12 +52,13 @@ void tt__array_free_memory(tt_array_t *array) {
 
 void tt__array_discard(tt_array_t *array) {
   tt__array_free_memory(array);
-  tt_event_release(array->ready);
+  tt_queue_event_release(array->ready);
   tt_free(array);
 }
 
-// --- foreign memory -------------------------------------------------------------------------------
-// Tells the memory's owner, in the queue after the work that may use it.
+// --- foreign memory
+// ------------------------------------------------------------------------------- Tells the
+// memory's owner, in the queue after the work that may use it.
 typedef struct end_task_s {
   tt_task_t base;
   void (*on_free)(void *data, void *context);
@@ -90,8 +90,7 @@ tt_status_t tt_array_create(tt_device_t *device, const tt_type_t *type, tt_array
   *out_array = NULL;
   TT_RETURN_IF_ERROR(tt_device_check());
   pthread_mutex_lock(&device->mutex);
-  tt_status_t status =
-      tt__array_allocate(device, type, tt_type_bytes(type), true, out_array);
+  tt_status_t status = tt__array_allocate(device, type, tt_type_bytes(type), true, out_array);
   pthread_mutex_unlock(&device->mutex);
   return status;
 }
@@ -128,7 +127,7 @@ void tt_array_release(tt_array_t *array) {
   if (array->held && !array->foreign) recycle(array, array->held);
   pthread_mutex_unlock(&array->device->mutex);
   if (array->foreign) tt__array_end_foreign(array);
-  tt_event_release(array->ready);
+  tt_queue_event_release(array->ready);
   tt_free(array);
 }
 
@@ -160,7 +159,7 @@ tt_status_t tt_array_pin(tt_array_t *array, const void **out_data) {
 
 tt_status_t tt_array_hold(tt_array_t *array, const void **out_data) {
   TT_RETURN_IF_ERROR(tt_array_pin(array, out_data));
-  tt_status_t status = array->ready ? tt_event_await(array->ready) : TT_OK_STATUS;
+  tt_status_t status = array->ready ? tt_queue_event_await(array->ready) : TT_OK_STATUS;
   if (status) tt_array_drop(array);
   return status;
 }
@@ -176,22 +175,23 @@ void tt_array_drop(tt_array_t *array) {
   if (array->foreign) tt__array_end_foreign(array);
 }
 
-// --- reads and copies -----------------------------------------------------------------------------
+// --- reads and copies
+// -----------------------------------------------------------------------------
 typedef struct read_task_s {
   tt_task_t base;
   tt_array_t *array;  // pinned and retained
   const void *data;
   tt_array_read_fn_t read;
   void *context;
-  tt_event_t *event;
+  tt_queue_event_t *event;
 } read_task_t;
 
 static void finish_read(tt_array_t *array, const void *data, tt_array_read_fn_t read, void *context,
-                        tt_event_t *event) {
-  tt_status_t status = array->ready ? tt_event_await(array->ready) : TT_OK_STATUS;
+                        tt_queue_event_t *event) {
+  tt_status_t status = array->ready ? tt_queue_event_await(array->ready) : TT_OK_STATUS;
   read(context, status ? NULL : data);
-  tt_event_set(event, status);
-  tt_event_release(event);
+  tt_queue_event_set(event, status);
+  tt_queue_event_release(event);
   tt_array_drop(array);
   tt_array_release(array);
 }
@@ -203,19 +203,19 @@ static void run_read(tt_task_t *task) {
 }
 
 tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *context,
-                          tt_event_t **out_event) {
+                          tt_queue_event_t **out_event) {
   *out_event = NULL;
   const void *data;
   TT_RETURN_IF_ERROR(tt_array_pin(array, &data));
-  tt_event_t *event = tt_event_create();
+  tt_queue_event_t *event = tt_queue_event_create();
   read_task_t *task = tt_alloc(sizeof *task);
   if (!event || !task) {
-    tt_event_release(event);
+    tt_queue_event_release(event);
     tt_free(task);
     tt_array_drop(array);
     return TT_ERROR(OUT_OF_MEMORY, "no host memory for a transfer");
   }
-  tt_event_retain(event);
+  tt_queue_event_retain(event);
   tt_array_retain(array);
   tt_status_t status = TT_OK_STATUS;
   bool ready = tt_array_is_ready(array);
@@ -229,8 +229,8 @@ tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *cont
   if (ready || status) tt_free(task);
   if (ready) finish_read(array, data, read, context, event);
   if (status) {
-    tt_event_release(event);
-    tt_event_release(event);
+    tt_queue_event_release(event);
+    tt_queue_event_release(event);
     tt_array_drop(array);
     tt_array_release(array);
     return status;

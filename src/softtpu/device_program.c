@@ -24,8 +24,8 @@ static bool allocate_tables(tt_program_t *program) {
   program->aliases = tt_alloc_zeroed(outputs * sizeof *program->aliases);
   program->output_types = tt_alloc_zeroed(outputs * sizeof(void *));
   program->output_bytes = tt_alloc_zeroed(outputs * sizeof(size_t));
-  return program->donations && program->input_types && program->aliases &&
-         program->output_types && program->output_bytes;
+  return program->donations && program->input_types && program->aliases && program->output_types &&
+         program->output_bytes;
 }
 
 static void fill_tables(tt_program_t *program, const tt_graph_t *graph) {

@@ -18,7 +18,7 @@ typedef struct run_s {
   const void **inputs;
   void **outputs;
   const void **copies;  // [output] what to put in it first: an input that could not be taken over
-  tt_event_t **waits;   // retained: arguments that are not ready or have failed
+  tt_queue_event_t **waits;  // retained: arguments that are not ready or have failed
   uint32_t wait_count;
   uint64_t (*scalars)[2];
 } run_t;
@@ -26,7 +26,7 @@ typedef struct run_s {
 typedef struct run_task_s {
   tt_task_t base;
   run_t run;
-  tt_event_t *event;
+  tt_queue_event_t *event;
   struct group_s *group;  // NULL: on its own
 } run_task_t;
 
@@ -67,7 +67,8 @@ static tt_status_t check_inputs(const run_t *run, const tt_operand_t *inputs, bo
       return mismatch(program, i, &got);
     }
     array->uses = 0;
-    if (array->ready && (!tt_event_is_done(array->ready) || tt_event_failed(array->ready))) {
+    if (array->ready &&
+        (!tt_queue_event_is_done(array->ready) || tt_queue_event_failed(array->ready))) {
       ready = false;
     }
   }
@@ -142,8 +143,8 @@ static tt_status_t make_outputs(run_t *run, const tt_operand_t *inputs, tt_array
       return status;
     }
   }
-  tt_status_t status = tt_memory_allocate(&run->device->memory, run->program->arena_bytes, false,
-                                          &run->arena);
+  tt_status_t status =
+      tt_memory_allocate(&run->device->memory, run->program->arena_bytes, false, &run->arena);
   if (status) discard_outputs(outputs, run->program->output_count, run, inputs);
   return status;
 }
@@ -184,32 +185,33 @@ static tt_status_t run_plan(const run_t *run, tt_pool_t *pool) {
 }
 
 // The device remembers the first failure until somebody hears of it.
-static void record_failure(tt_device_t *device, tt_event_t *event) {
-  if (device->failure && !tt_event_observed(device->failure)) return;
-  tt_event_release(device->failure);
-  tt_event_retain(event);
+static void record_failure(tt_device_t *device, tt_queue_event_t *event) {
+  if (device->failure && !tt_queue_event_observed(device->failure)) return;
+  tt_queue_event_release(device->failure);
+  tt_queue_event_retain(event);
   device->failure = event;
 }
 
-// --- queued runs ----------------------------------------------------------------------------------
+// --- queued runs
+// ----------------------------------------------------------------------------------
 static tt_status_t await_inputs(const run_t *run) {
   tt_status_t status = TT_OK_STATUS;
   for (uint32_t i = 0; i < run->wait_count; i++) {
-    status = tt_status_join(status, tt_event_follow(run->waits[i]));
+    status = tt_status_join(status, tt_queue_event_follow(run->waits[i]));
   }
   return status;
 }
 
 static void finish_task(run_task_t *task, tt_status_t status, bool is_new) {
   tt_device_t *device = task->run.device;
-  tt_event_set(task->event, status);
+  tt_queue_event_set(task->event, status);
   if (status && is_new) {
     pthread_mutex_lock(&device->mutex);
     record_failure(device, task->event);
     pthread_mutex_unlock(&device->mutex);
   }
-  tt_event_release(task->event);
-  for (uint32_t i = 0; i < task->run.wait_count; i++) tt_event_release(task->run.waits[i]);
+  tt_queue_event_release(task->event);
+  for (uint32_t i = 0; i < task->run.wait_count; i++) tt_queue_event_release(task->run.waits[i]);
   tt_program_release(task->run.program);
   tt_free(task);
 }
@@ -228,10 +230,10 @@ static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool ta
   size_t size = sizeof(run_task_t) + inputs * (2 * sizeof(uint64_t) + 2 * sizeof(void *)) +
                 outputs * 2 * sizeof(void *);
   run_task_t *task = tt_alloc(size);
-  tt_event_t *event = tt_event_create();
+  tt_queue_event_t *event = tt_queue_event_create();
   if (!task || !event) {
     tt_free(task);
-    tt_event_release(event);
+    tt_queue_event_release(event);
     return NULL;
   }
   memset(task, 0, sizeof *task);
@@ -242,7 +244,7 @@ static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool ta
   run->device = device;
   run->scalars = (uint64_t(*)[2])(task + 1);
   run->inputs = (const void **)(run->scalars + inputs);
-  run->waits = (tt_event_t **)(run->inputs + inputs);
+  run->waits = (tt_queue_event_t **)(run->inputs + inputs);
   run->outputs = (void **)(run->waits + inputs);
   run->copies = take ? (const void **)(run->outputs + outputs) : NULL;
   tt_program_retain(program);
@@ -250,7 +252,7 @@ static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool ta
 }
 
 static void drop_task(run_task_t *task) {
-  tt_event_release(task->event);
+  tt_queue_event_release(task->event);
   tt_program_release(task->run.program);
   tt_free(task);
 }
@@ -258,9 +260,9 @@ static void drop_task(run_task_t *task) {
 static void collect_waits(run_t *run, const tt_operand_t *inputs) {
   run->wait_count = 0;
   for (uint32_t i = 0; i < run->program->input_count; i++) {
-    tt_event_t *ready = inputs[i].array ? inputs[i].array->ready : NULL;
-    if (!ready || (tt_event_is_done(ready) && !tt_event_failed(ready))) continue;
-    tt_event_retain(ready);
+    tt_queue_event_t *ready = inputs[i].array ? inputs[i].array->ready : NULL;
+    if (!ready || (tt_queue_event_is_done(ready) && !tt_queue_event_failed(ready))) continue;
+    tt_queue_event_retain(ready);
     run->waits[run->wait_count++] = ready;
   }
 }
@@ -277,7 +279,7 @@ static void commit(run_task_t *task, const tt_operand_t *inputs, tt_array_t **ou
   collect_waits(&task->run, inputs);
   for (uint32_t i = 0; i < task->run.program->output_count; i++) {
     outputs[i]->ready = task->event;
-    tt_event_retain(task->event);
+    tt_queue_event_retain(task->event);
   }
   consume_inputs(&task->run, inputs, outputs);
   free_arena(&task->run);
@@ -290,13 +292,13 @@ static void undo(run_task_t *task, const tt_operand_t *inputs, tt_array_t **outp
 
 static tt_status_t execute_queued(tt_device_t *device, tt_program_t *program,
                                   const tt_operand_t *inputs, tt_array_t **outputs,
-                                  tt_event_t **out_done) {
+                                  tt_queue_event_t **out_done) {
   run_task_t *task = make_task(program, device, true);
   if (!task) return TT_ERROR(OUT_OF_MEMORY, "no host memory for a run");
   tt_status_t status = prepare(task, inputs, outputs);
   if (!status) {
     if (out_done) {
-      tt_event_retain(task->event);
+      tt_queue_event_retain(task->event);
       *out_done = task->event;
     }
     status = tt_queue_push(&device->queue, &task->base);
@@ -306,7 +308,7 @@ static tt_status_t execute_queued(tt_device_t *device, tt_program_t *program,
     }
     undo(task, inputs, outputs);
     if (out_done) {
-      tt_event_release(*out_done);
+      tt_queue_event_release(*out_done);
       *out_done = NULL;
     }
   }
@@ -314,28 +316,29 @@ static tt_status_t execute_queued(tt_device_t *device, tt_program_t *program,
   return status;
 }
 
-// --- runs by the caller ---------------------------------------------------------------------------
-// A failed run's outputs share an event that says so.
+// --- runs by the caller
+// --------------------------------------------------------------------------- A failed run's
+// outputs share an event that says so.
 static tt_status_t fail_outputs(run_t *run, tt_array_t **outputs, tt_status_t failure,
-                                tt_event_t **out_done) {
-  tt_event_t *event = tt_event_create_done(failure);
+                                tt_queue_event_t **out_done) {
+  tt_queue_event_t *event = tt_queue_event_create_done(failure);
   if (!event) return TT_ERROR(OUT_OF_MEMORY, "no host memory for an event");
   record_failure(run->device, event);
   for (uint32_t i = 0; i < run->program->output_count; i++) {
-    tt_event_retain(event);
+    tt_queue_event_retain(event);
     outputs[i]->ready = event;
   }
   if (out_done) {
-    tt_event_retain(event);
+    tt_queue_event_retain(event);
     *out_done = event;
   }
-  tt_event_release(event);
+  tt_queue_event_release(event);
   return TT_OK_STATUS;
 }
 
 static tt_status_t execute_inline(tt_device_t *device, tt_program_t *program,
                                   const tt_operand_t *inputs, tt_array_t **outputs,
-                                  tt_event_t **out_done, bool *out_taken) {
+                                  tt_queue_event_t **out_done, bool *out_taken) {
   const void *input_pointers[SMALL_COUNT], *copies[SMALL_COUNT];
   void *output_pointers[SMALL_COUNT];
   uint64_t scalars[SMALL_COUNT][2];
@@ -366,7 +369,7 @@ static tt_status_t check_count(const tt_program_t *program, uint32_t input_count
 
 tt_status_t tt_device_execute(tt_device_t *device, tt_program_t *program,
                               const tt_operand_t *inputs, uint32_t input_count,
-                              tt_array_t **outputs, tt_event_t **out_done) {
+                              tt_array_t **outputs, tt_queue_event_t **out_done) {
   if (out_done) *out_done = NULL;
   TT_RETURN_IF_ERROR(tt_device_check());
   TT_RETURN_IF_ERROR(check_count(program, input_count));
@@ -383,12 +386,13 @@ tt_status_t tt_device_execute(tt_device_t *device, tt_program_t *program,
   return status;
 }
 
-// --- devices that talk to each other --------------------------------------------------------------
-// The last device to arrive runs all of them; the others wait.
+// --- devices that talk to each other
+// -------------------------------------------------------------- The last device to arrive runs all
+// of them; the others wait.
 typedef struct group_s {
   _Atomic uint32_t missing, refs;
   uint32_t count;
-  tt_event_t *finished;
+  tt_queue_event_t *finished;
   run_task_t *tasks[];
 } group_t;
 
@@ -413,22 +417,23 @@ static tt_status_t run_group(group_t *group) {
 
 static void release_group(group_t *group) {
   if (atomic_fetch_sub(&group->refs, 1) != 1) return;
-  tt_event_release(group->finished);
+  tt_queue_event_release(group->finished);
   tt_free(group);
 }
 
 static void run_member(tt_task_t *base) {
   run_task_t *task = (run_task_t *)base;
   group_t *group = task->group;
-  if (atomic_fetch_sub(&group->missing, 1) == 1) tt_event_set(group->finished, run_group(group));
-  tt_status_t status = tt_event_await(group->finished);
+  if (atomic_fetch_sub(&group->missing, 1) == 1)
+    tt_queue_event_set(group->finished, run_group(group));
+  tt_status_t status = tt_queue_event_await(group->finished);
   release_group(group);
   finish_task(task, status, true);
 }
 
 static group_t *make_group(tt_device_t *const *devices, uint32_t count, tt_program_t *program) {
   group_t *group = tt_alloc_zeroed(sizeof *group + sizeof(run_task_t *) * count);
-  tt_event_t *finished = tt_event_create();
+  tt_queue_event_t *finished = tt_queue_event_create();
   bool ok = group && finished;
   for (uint32_t d = 0; d < count && ok; d++) {
     group->tasks[d] = make_task(program, devices[d], false);
@@ -438,7 +443,7 @@ static group_t *make_group(tt_device_t *const *devices, uint32_t count, tt_progr
   }
   if (!ok) {
     for (uint32_t d = 0; group && d < count && group->tasks[d]; d++) drop_task(group->tasks[d]);
-    tt_event_release(finished);
+    tt_queue_event_release(finished);
     tt_free(group);
     return NULL;
   }
@@ -451,7 +456,7 @@ static group_t *make_group(tt_device_t *const *devices, uint32_t count, tt_progr
 
 // All locks are held: every queue gets its member of this group before a member of another one.
 static tt_status_t enqueue_group(group_t *group, const tt_operand_t *const *inputs,
-                                 tt_array_t **const *outputs, tt_event_t **out_done) {
+                                 tt_array_t **const *outputs, tt_queue_event_t **out_done) {
   tt_status_t status = TT_OK_STATUS;
   uint32_t ready = 0, pushed = 0;
   for (; ready < group->count && !status; ready++) {
@@ -461,10 +466,11 @@ static tt_status_t enqueue_group(group_t *group, const tt_operand_t *const *inpu
   for (uint32_t d = 0; d < group->count && !status; d++) {
     tt_queue_t *queue = &group->tasks[d]->run.device->queue;
     if (out_done) {
-      tt_event_retain(group->tasks[d]->event);
+      tt_queue_event_retain(group->tasks[d]->event);
       out_done[d] = group->tasks[d]->event;
     }
-    // Only the start of a thread can fail, and then no member has been pushed: start them all first.
+    // Only the start of a thread can fail, and then no member has been pushed: start them all
+    // first.
     status = tt_queue_start(queue);
   }
   for (; pushed < group->count && !status; pushed++) {
@@ -474,7 +480,7 @@ static tt_status_t enqueue_group(group_t *group, const tt_operand_t *const *inpu
   if (!status) return TT_OK_STATUS;
   for (uint32_t d = 0; d < ready; d++) undo(group->tasks[d], inputs[d], outputs[d]);
   for (uint32_t d = 0; out_done && d < group->count; d++) {
-    tt_event_release(out_done[d]);
+    tt_queue_event_release(out_done[d]);
     out_done[d] = NULL;
   }
   return status;
@@ -507,9 +513,9 @@ static tt_status_t check_group(tt_device_t *const *devices, uint32_t count,
 }
 
 tt_status_t tt_device_execute_together(tt_device_t *const *devices, uint32_t device_count,
-                                       tt_program_t *program,
-                                       const tt_operand_t *const *inputs, uint32_t input_count,
-                                       tt_array_t **const *outputs, tt_event_t **out_done) {
+                                       tt_program_t *program, const tt_operand_t *const *inputs,
+                                       uint32_t input_count, tt_array_t **const *outputs,
+                                       tt_queue_event_t **out_done) {
   for (uint32_t d = 0; out_done && d < device_count; d++) out_done[d] = NULL;
   TT_RETURN_IF_ERROR(tt_device_check());
   TT_RETURN_IF_ERROR(check_count(program, input_count));
@@ -521,7 +527,7 @@ tt_status_t tt_device_execute_together(tt_device_t *const *devices, uint32_t dev
   tt_status_t status = enqueue_group(group, inputs, outputs, out_done);
   if (status) {
     for (uint32_t d = 0; d < device_count; d++) drop_task(group->tasks[d]);
-    tt_event_release(group->finished);
+    tt_queue_event_release(group->finished);
     tt_free(group);
   }
   for (uint32_t d = 0; d < device_count; d++) pthread_mutex_unlock(&devices[d]->mutex);

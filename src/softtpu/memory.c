@@ -155,7 +155,8 @@ void tt_memory_free(tt_memory_t *memory, void *data, size_t size, uint64_t seque
   memory->in_use -= (int64_t)charge(size);
   memory->frees++;
   memory->live--;
-  // Without room to remember the block it is lost: that needs no memory and keeps pending work safe.
+  // Without room to remember the block it is lost: that needs no memory and keeps pending work
+  // safe.
   if (list->count == list->capacity &&
       !tt_grow((void **)&list->blocks, &list->capacity, list->count + 1, sizeof *list->blocks)) {
     return;

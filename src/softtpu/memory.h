@@ -1,6 +1,6 @@
-// The memory of one software TPU: a caching allocator with a size limit and exact accounting. Blocks
-// are recycled in queue order: memory that is freed while earlier work still uses it may serve work
-// that is enqueued later.
+// The memory of one software TPU: a caching allocator with a size limit and exact accounting.
+// Blocks are recycled in queue order: memory that is freed while earlier work still uses it may
+// serve work that is enqueued later.
 #ifndef TT_SOFTTPU_MEMORY_H_
 #define TT_SOFTTPU_MEMORY_H_
 
@@ -26,7 +26,7 @@ typedef struct tt_memory_list_s {
 
 // Thread-compatible: the device's lock guards it.
 typedef struct tt_memory_s {
-  uint32_t device;  // named in errors
+  uint32_t device;                    // named in errors
   const _Atomic uint64_t *completed;  // borrowed: the number of the last work that is done
   int64_t limit;
   int64_t in_use, peak;      // of live allocations, each rounded up to the alignment
@@ -41,8 +41,8 @@ void tt_memory_init(tt_memory_t *memory, uint32_t device, int64_t limit,
 void tt_memory_deinit(tt_memory_t *memory);  // frees what is cached
 
 // 64-byte aligned, uninitialised: for use by work enqueued from now on or, where `idle`, by anybody
-// at once. Size 0 gives a pointer that may not be dereferenced. Fails with OUT_OF_MEMORY, naming what
-// was asked for, what is in use and the limit; nothing has changed then.
+// at once. Size 0 gives a pointer that may not be dereferenced. Fails with OUT_OF_MEMORY, naming
+// what was asked for, what is in use and the limit; nothing has changed then.
 tt_status_t tt_memory_allocate(tt_memory_t *memory, size_t size, bool idle,
                                void **out_data) TT_MUST_USE;
 // `sequence`: the last work that may use the block; `size` as it was asked for.

@@ -14,13 +14,13 @@ typedef struct tt_task_s {
 } tt_task_t;
 
 typedef struct tt_queue_s {
-  pthread_mutex_t *mutex;  // borrowed, the device's: guards all but the atomics
-  pthread_cond_t wake;     // for the thread: there is a task, or the end
-  pthread_cond_t progress; // for waiters: `completed` has grown
+  pthread_mutex_t *mutex;   // borrowed, the device's: guards all but the atomics
+  pthread_cond_t wake;      // for the thread: there is a task, or the end
+  pthread_cond_t progress;  // for waiters: `completed` has grown
   tt_task_t *head, *tail;
-  uint64_t enqueued;             // number of tasks ever
-  _Atomic uint64_t completed;    // number of tasks done
-  _Atomic uint64_t posted;       // equals enqueued; what the thread polls
+  uint64_t enqueued;           // number of tasks ever
+  _Atomic uint64_t completed;  // number of tasks done
+  _Atomic uint64_t posted;     // equals enqueued; what the thread polls
   uint32_t waiters;
   bool started, sleeping, stopping;
   pthread_t thread;

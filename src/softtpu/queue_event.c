@@ -8,13 +8,13 @@
 
 typedef struct callback_s {
   struct callback_s *next;
-  tt_event_fn_t fn;
+  tt_queue_event_fn_t fn;
   void *context;
 } callback_t;
 
 enum { PENDING, DONE, FAILED };
 
-struct tt_event_s {
+struct tt_queue_event_s {
   _Atomic uint32_t refs;
   _Atomic int state;
   _Atomic bool observed;
@@ -25,14 +25,14 @@ struct tt_event_s {
   callback_t *callbacks;
 };
 
-int64_t tt_event_now(void) {
+int64_t tt_queue_event_now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-tt_event_t *tt_event_create(void) {
-  tt_event_t *event = tt_alloc(sizeof *event);
+tt_queue_event_t *tt_queue_event_create(void) {
+  tt_queue_event_t *event = tt_alloc(sizeof *event);
   if (!event) return NULL;
   atomic_init(&event->refs, 1);
   atomic_init(&event->state, PENDING);
@@ -45,23 +45,23 @@ tt_event_t *tt_event_create(void) {
   return event;
 }
 
-tt_event_t *tt_event_create_done(tt_status_t status) {
-  tt_event_t *event = tt_event_create();
+tt_queue_event_t *tt_queue_event_create_done(tt_status_t status) {
+  tt_queue_event_t *event = tt_queue_event_create();
   if (!event) {
     tt_status_release(status);
     return NULL;
   }
   event->error = status;
-  event->time = tt_event_now();
+  event->time = tt_queue_event_now();
   atomic_store(&event->state, status ? FAILED : DONE);
   return event;
 }
 
-void tt_event_retain(tt_event_t *event) {
+void tt_queue_event_retain(tt_queue_event_t *event) {
   atomic_fetch_add_explicit(&event->refs, 1, memory_order_relaxed);
 }
 
-void tt_event_release(tt_event_t *event) {
+void tt_queue_event_release(tt_queue_event_t *event) {
   if (!event || atomic_fetch_sub(&event->refs, 1) != 1) return;
   while (event->callbacks) {  // a pending event that nobody will ever set
     callback_t *next = event->callbacks->next;
@@ -74,7 +74,7 @@ void tt_event_release(tt_event_t *event) {
   tt_free(event);
 }
 
-void tt_event_set(tt_event_t *event, tt_status_t status) {
+void tt_queue_event_set(tt_queue_event_t *event, tt_status_t status) {
   pthread_mutex_lock(&event->mutex);
   if (atomic_load(&event->state) != PENDING) {
     pthread_mutex_unlock(&event->mutex);
@@ -82,7 +82,7 @@ void tt_event_set(tt_event_t *event, tt_status_t status) {
     return;
   }
   event->error = status;
-  event->time = tt_event_now();
+  event->time = tt_queue_event_now();
   callback_t *callbacks = event->callbacks;
   event->callbacks = NULL;
   atomic_store(&event->state, status ? FAILED : DONE);
@@ -96,48 +96,48 @@ void tt_event_set(tt_event_t *event, tt_status_t status) {
   }
 }
 
-bool tt_event_is_done(const tt_event_t *event) {
+bool tt_queue_event_is_done(const tt_queue_event_t *event) {
   return atomic_load_explicit(&event->state, memory_order_acquire) != PENDING;
 }
 
-bool tt_event_failed(const tt_event_t *event) {
+bool tt_queue_event_failed(const tt_queue_event_t *event) {
   return atomic_load_explicit(&event->state, memory_order_acquire) == FAILED;
 }
 
-tt_status_t tt_event_error(tt_event_t *event) {
-  if (!tt_event_failed(event)) return TT_OK_STATUS;
+tt_status_t tt_queue_event_error(tt_queue_event_t *event) {
+  if (!tt_queue_event_failed(event)) return TT_OK_STATUS;
   atomic_store(&event->observed, true);
   return tt_status_clone(event->error);
 }
 
-tt_status_t tt_event_follow(tt_event_t *event) {
-  for (int i = 0; i < 200 && !tt_event_is_done(event); i++) {
+tt_status_t tt_queue_event_follow(tt_queue_event_t *event) {
+  for (int i = 0; i < 200 && !tt_queue_event_is_done(event); i++) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
   }
-  if (!tt_event_is_done(event)) {
+  if (!tt_queue_event_is_done(event)) {
     pthread_mutex_lock(&event->mutex);
-    while (!tt_event_is_done(event)) pthread_cond_wait(&event->cond, &event->mutex);
+    while (!tt_queue_event_is_done(event)) pthread_cond_wait(&event->cond, &event->mutex);
     pthread_mutex_unlock(&event->mutex);
   }
   return tt_status_clone(event->error);
 }
 
-tt_status_t tt_event_await(tt_event_t *event) {
-  tt_status_t status = tt_event_follow(event);
+tt_status_t tt_queue_event_await(tt_queue_event_t *event) {
+  tt_status_t status = tt_queue_event_follow(event);
   if (status) atomic_store(&event->observed, true);
   return status;
 }
 
-bool tt_event_on_done(tt_event_t *event, tt_event_fn_t fn, void *context) {
-  if (!tt_event_is_done(event)) {
+bool tt_queue_event_on_done(tt_queue_event_t *event, tt_queue_event_fn_t fn, void *context) {
+  if (!tt_queue_event_is_done(event)) {
     callback_t *callback = tt_alloc(sizeof *callback);
     if (!callback) return false;
     callback->fn = fn;
     callback->context = context;
     pthread_mutex_lock(&event->mutex);
-    if (!tt_event_is_done(event)) {
+    if (!tt_queue_event_is_done(event)) {
       callback->next = event->callbacks;
       event->callbacks = callback;
       pthread_mutex_unlock(&event->mutex);
@@ -146,13 +146,15 @@ bool tt_event_on_done(tt_event_t *event, tt_event_fn_t fn, void *context) {
     pthread_mutex_unlock(&event->mutex);
     tt_free(callback);
   }
-  if (tt_event_failed(event)) atomic_store(&event->observed, true);
+  if (tt_queue_event_failed(event)) atomic_store(&event->observed, true);
   fn(context, event->error);
   return true;
 }
 
-int64_t tt_event_time(const tt_event_t *event) {
-  return tt_event_is_done(event) ? event->time : 0;
+int64_t tt_queue_event_time(const tt_queue_event_t *event) {
+  return tt_queue_event_is_done(event) ? event->time : 0;
 }
 
-bool tt_event_observed(const tt_event_t *event) { return atomic_load(&event->observed); }
+bool tt_queue_event_observed(const tt_queue_event_t *event) {
+  return atomic_load(&event->observed);
+}

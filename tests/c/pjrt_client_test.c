@@ -322,9 +322,22 @@ int main(void) {
   EXPECT_OK(tt_client_create(getenv("TORCHTPU_PLUGIN"), &client));
   if (!client) return 1;
   void (*const tests[])(void) = {
-      names,   upload_and_read, read_checks_size, execute,           scalars_in_the_call, chain,
-      text,    bad_text,        donated_is_dead,  wrong_arguments,   markers,             devices,
-      threads, two_clients,     dtypes,           memory_statistics,
+      names,
+      upload_and_read,
+      read_checks_size,
+      execute,
+      scalars_in_the_call,
+      chain,
+      text,
+      bad_text,
+      donated_is_dead,
+      wrong_arguments,
+      markers,
+      devices,
+      threads,
+      two_clients,
+      dtypes,
+      memory_statistics,
   };
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
   tt_client_destroy(client);

@@ -52,30 +52,30 @@ static void expect_all(tt_array_t *array, int64_t n, float value) {
 // A task that holds up a queue until it is told.
 typedef struct gate_s {
   tt_task_t base;
-  tt_event_t *open;
+  tt_queue_event_t *open;
 } gate_t;
 
 static void run_gate(tt_task_t *task) {
   gate_t *gate = (gate_t *)task;
-  EXPECT_OK(tt_event_await(gate->open));
-  tt_event_release(gate->open);
+  EXPECT_OK(tt_queue_event_await(gate->open));
+  tt_queue_event_release(gate->open);
   tt_free(gate);
 }
 
-static tt_event_t *close_gate(tt_device_t *device) {
+static tt_queue_event_t *close_gate(tt_device_t *device) {
   gate_t *gate = tt_alloc(sizeof *gate);
-  tt_event_t *open = tt_event_create();
+  tt_queue_event_t *open = tt_queue_event_create();
   *gate = (gate_t){{NULL, run_gate}, open};
-  tt_event_retain(open);
+  tt_queue_event_retain(open);
   pthread_mutex_lock(&device->mutex);
   EXPECT_OK(tt_queue_push(&device->queue, &gate->base));
   pthread_mutex_unlock(&device->mutex);
   return open;
 }
 
-static void open_gate(tt_event_t *gate) {
-  tt_event_set(gate, TT_OK_STATUS);
-  tt_event_release(gate);
+static void open_gate(tt_queue_event_t *gate) {
+  tt_queue_event_set(gate, TT_OK_STATUS);
+  tt_queue_event_release(gate);
 }
 
 static void count_call(void *context, tt_status_t error) {
@@ -85,21 +85,21 @@ static void count_call(void *context, tt_status_t error) {
 
 TEST(events) {
   int calls = 0;
-  tt_event_t *event = tt_event_create();
-  EXPECT(!tt_event_is_done(event));
-  EXPECT_INT(tt_event_time(event), 0);
-  EXPECT(tt_event_on_done(event, count_call, &calls));
+  tt_queue_event_t *event = tt_queue_event_create();
+  EXPECT(!tt_queue_event_is_done(event));
+  EXPECT_INT(tt_queue_event_time(event), 0);
+  EXPECT(tt_queue_event_on_done(event, count_call, &calls));
   EXPECT_INT(calls, 0);
-  tt_event_set(event, TT_ERROR(INTERNAL, "once"));
+  tt_queue_event_set(event, TT_ERROR(INTERNAL, "once"));
   EXPECT_INT(calls, 100);
-  tt_event_set(event, TT_OK_STATUS);  // only the first counts
-  EXPECT(tt_event_failed(event) && !tt_event_observed(event));
-  EXPECT_ERROR(tt_event_await(event), "once");
-  EXPECT(tt_event_observed(event));
-  EXPECT(tt_event_on_done(event, count_call, &calls));
+  tt_queue_event_set(event, TT_OK_STATUS);  // only the first counts
+  EXPECT(tt_queue_event_failed(event) && !tt_queue_event_observed(event));
+  EXPECT_ERROR(tt_queue_event_await(event), "once");
+  EXPECT(tt_queue_event_observed(event));
+  EXPECT(tt_queue_event_on_done(event, count_call, &calls));
   EXPECT_INT(calls, 200);
-  EXPECT(tt_event_time(event) > 0);
-  tt_event_release(event);
+  EXPECT(tt_queue_event_time(event) > 0);
+  tt_queue_event_release(event);
 }
 
 TEST(allocator_classes) {
@@ -167,15 +167,15 @@ TEST(allocator_gives_back) {
 TEST(queued_run) {
   tt_program_t *program = make_program(N, 50, TT_KEEP);
   tt_array_t *x = make_array(&devices[0], N, 2), *y;
-  tt_event_t *gate = close_gate(&devices[0]), *done;
+  tt_queue_event_t *gate = close_gate(&devices[0]), *done;
   tt_operand_t in = {.array = x};
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &y, &done));
-  EXPECT(done && !tt_event_is_done(done) && !tt_array_is_ready(y));
+  EXPECT(done && !tt_queue_event_is_done(done) && !tt_array_is_ready(y));
   tt_array_release(x);  // the queue keeps what it needs
   open_gate(gate);
   expect_all(y, N, 102);
-  EXPECT_OK(tt_event_await(done));
-  tt_event_release(done);
+  EXPECT_OK(tt_queue_event_await(done));
+  tt_queue_event_release(done);
   tt_array_release(y);
   tt_program_release(program);
 }
@@ -187,7 +187,7 @@ TEST(small_run_waits_its_turn) {
   EXPECT_OK(tt_device_synchronize(&devices[0]));
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &y, NULL));
   EXPECT(y->ready == NULL);  // was run by this thread
-  tt_event_t *gate = close_gate(&devices[0]);
+  tt_queue_event_t *gate = close_gate(&devices[0]);
   in.array = y;
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &z, NULL));
   EXPECT(!tt_array_is_ready(z));
@@ -205,7 +205,7 @@ TEST(failure_surfaces) {
   tt_program_t *program = make_program(N, 20, TT_KEEP);
   unsetenv("TORCHTPU_ENGINE");
   tt_array_t *x = make_array(&devices[0], N, 1), *y, *z, *w;
-  tt_event_t *gate = close_gate(&devices[0]);
+  tt_queue_event_t *gate = close_gate(&devices[0]);
   tt_operand_t in = {.array = x};
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &y, NULL));
   in.array = y;
@@ -271,7 +271,7 @@ TEST(no_memory_anywhere) {
 TEST(copies_between_devices) {
   tt_program_t *program = make_program(N, 30, TT_KEEP);
   tt_array_t *x = make_array(&devices[0], N, 1), *y, *z, *w;
-  tt_event_t *gate = close_gate(&devices[0]);
+  tt_queue_event_t *gate = close_gate(&devices[0]);
   tt_operand_t in = {.array = x};
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &y, NULL));
   EXPECT_OK(tt_array_copy(y, &devices[1], &z));
@@ -301,7 +301,7 @@ TEST(foreign_memory) {
   tt_array_t *x, *y;
   EXPECT_OK(tt_array_wrap(&devices[0], &type, data, count_end, &ends, &x));
   tt_program_t *program = make_program(N, 40, 1);
-  tt_event_t *gate = close_gate(&devices[0]);
+  tt_queue_event_t *gate = close_gate(&devices[0]);
   tt_operand_t in = {.array = x};
   EXPECT_OK(tt_device_execute(&devices[0], program, &in, 1, &y, NULL));
   EXPECT(tt_array_is_deleted(x));  // donated, and yet not written to
@@ -360,13 +360,13 @@ TEST(joint_run) {
     const tt_operand_t *inputs[2] = {&in[0], &in[1]};
     tt_array_t *y[2] = {NULL, NULL};
     tt_array_t **outputs[2] = {&y[0], &y[1]};
-    tt_event_t *done[2];
+    tt_queue_event_t *done[2];
     tt_device_t *both[2] = {&devices[0], &devices[1]};
     EXPECT_OK(tt_device_execute_together(both, 2, program, inputs, 1, outputs, done));
     for (int d = 0; d < 2; d++) {
       expect_all(y[d], 4, 11);
-      EXPECT_OK(tt_event_await(done[d]));
-      tt_event_release(done[d]);
+      EXPECT_OK(tt_queue_event_await(done[d]));
+      tt_queue_event_release(done[d]);
       tt_array_release(y[d]);
       tt_array_release(x[d]);
     }
@@ -380,9 +380,12 @@ int main(void) {
   (void)tt_device_pool();
   int64_t live = tt_alloc_live();
   void (*const tests[])(void) = {
-      events,          allocator_classes,        allocator_order,  allocator_gives_back,
-      queued_run,      small_run_waits_its_turn, failure_surfaces, copies_between_devices,
-      foreign_memory,  held_memory,              joint_run,        no_memory_anywhere,
+      events,           allocator_classes,
+      allocator_order,  allocator_gives_back,
+      queued_run,       small_run_waits_its_turn,
+      failure_surfaces, copies_between_devices,
+      foreign_memory,   held_memory,
+      joint_run,        no_memory_anywhere,
   };
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
   for (uint32_t d = 0; d < 2; d++) {

@@ -1,5 +1,5 @@
-// What the software TPU promises beyond other plugins, through the client: a size, out of memory that
-// changes nothing, clean errors after fork; and plugins that are none.
+// What the software TPU promises beyond other plugins, through the client: a size, out of memory
+// that changes nothing, clean errors after fork; and plugins that are none.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -235,8 +235,15 @@ int main(void) {
   EXPECT_OK(tt_client_create("soft", &client));
   if (!client) return 1;
   void (*const tests[])(void) = {
-      names, upload_out_of_memory, execute_out_of_memory, released_while_queued, donated_and_used,
-      trim,  other_devices_array,  not_plugins,           fork_child,
+      names,
+      upload_out_of_memory,
+      execute_out_of_memory,
+      released_while_queued,
+      donated_and_used,
+      trim,
+      other_devices_array,
+      not_plugins,
+      fork_child,
   };
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
   tt_client_destroy(client);

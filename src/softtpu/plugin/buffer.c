@@ -108,11 +108,11 @@ tt_pjrt_error_t *tt__soft_Buffer_ReadyEvent(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   tt_array_t *array = a->self;
   if (array->ready) {
-    tt_event_retain(array->ready);
+    tt_queue_event_retain(array->ready);
     a->result = array->ready;
     return NULL;
   }
-  a->result = tt_event_create_done(TT_OK_STATUS);
+  a->result = tt_queue_event_create_done(TT_OK_STATUS);
   if (!a->result) return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for an event"));
   return NULL;
 }

@@ -14,8 +14,10 @@ static tt_status_t memory_limit(int64_t *out_limit) {
   if (!text || !*text) return TT_OK_STATUS;
   char *end;
   long long value = strtoll(text, &end, 10);
-  int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20
-              : *end == 'G' || *end == 'g' ? 30 : 0;
+  int shift = *end == 'K' || *end == 'k'   ? 10
+              : *end == 'M' || *end == 'm' ? 20
+              : *end == 'G' || *end == 'g' ? 30
+                                           : 0;
   if (shift) end++;
   if (end == text || *end || value <= 0 || value > (INT64_MAX >> (shift + 1))) {
     return TT_ERROR(INVALID_ARGUMENT, "TORCHTPU_HBM_BYTES is \"%s\", not a size in bytes", text);
@@ -24,7 +26,8 @@ static tt_status_t memory_limit(int64_t *out_limit) {
   return TT_OK_STATUS;
 }
 
-// --- memories -------------------------------------------------------------------------------------
+// --- memories
+// -------------------------------------------------------------------------------------
 static void *user_data(void *self, const void *key) {
   tt_soft_memory_t *memory = self;
   void *data = NULL;
@@ -71,7 +74,8 @@ static void memory_deinit(tt_soft_memory_t *memory) {
   pthread_mutex_destroy(&memory->mutex);
 }
 
-// --- the client -----------------------------------------------------------------------------------
+// --- the client
+// -----------------------------------------------------------------------------------
 static void client_destroy(tt_soft_client_t *client, uint32_t device_count) {
   for (uint32_t i = 0; i < device_count; i++) {
     tt_device_deinit(&client->devices[i].device);
@@ -133,8 +137,8 @@ tt_pjrt_error_t *tt__soft_Client_Create(tt_pjrt_client_create_args_t *a) {
     const tt_pjrt_value_t *option = &a->options[i];
     if (!is_named(option, "device_count") || option->kind != TT_PJRT_VALUE_INT) continue;
     if (option->u.i < 1 || option->u.i > 256) {
-      return tt__soft_error(TT_ERROR(INVALID_ARGUMENT, "device_count is %lld, not 1 to 256",
-                                     (long long)option->u.i));
+      return tt__soft_error(
+          TT_ERROR(INVALID_ARGUMENT, "device_count is %lld, not 1 to 256", (long long)option->u.i));
     }
     count = (uint32_t)option->u.i;
   }
@@ -232,8 +236,8 @@ tt_pjrt_error_t *tt__soft_Client_LookupDevice(tt_pjrt_lookup_args_t *a) {
   TT_SOFT_CHECK(a, result);
   tt_soft_client_t *client = a->self;
   if (a->key < 0 || (uint32_t)a->key >= client->count) {
-    return tt__soft_error(TT_ERROR(INVALID_ARGUMENT, "no device %d: there are %u", a->key,
-                                   client->count));
+    return tt__soft_error(
+        TT_ERROR(INVALID_ARGUMENT, "no device %d: there are %u", a->key, client->count));
   }
   a->result = &client->devices[a->key];
   return NULL;
@@ -263,8 +267,9 @@ tt_pjrt_error_t *tt__soft_Client_DefaultDeviceAssignment(tt_pjrt_assignment_args
 
 tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory,
                             tt_soft_device_t **out_device) {
-  tt_soft_device_t *target = memory ? ((tt_soft_memory_t *)memory)->device
-                             : device ? device : &client->devices[0];
+  tt_soft_device_t *target = memory   ? ((tt_soft_memory_t *)memory)->device
+                             : device ? device
+                                      : &client->devices[0];
   if (target->client != client) {
     return TT_ERROR(INVALID_ARGUMENT, "the device belongs to another client");
   }
@@ -272,7 +277,8 @@ tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory
   return TT_OK_STATUS;
 }
 
-// --- devices --------------------------------------------------------------------------------------
+// --- devices
+// --------------------------------------------------------------------------------------
 tt_pjrt_error_t *tt__soft_Device_GetDescription(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   a->result = ((tt_soft_device_t *)a->self)->description;
@@ -333,7 +339,8 @@ tt_pjrt_error_t *tt__soft_Device_GetAttributes(tt_pjrt_device_attributes_args_t 
   return NULL;
 }
 
-// --- memories' questions --------------------------------------------------------------------------
+// --- memories' questions
+// --------------------------------------------------------------------------
 tt_pjrt_error_t *tt__soft_Memory_Id(tt_pjrt_int_args_t *a) {
   TT_SOFT_CHECK(a, value);
   a->value = ((tt_soft_memory_t *)a->self)->id;

@@ -41,8 +41,8 @@ static tt_status_t compile(tt_soft_client_t *client, const tt_pjrt_program_t *pr
                     (int)program->format_size, program->format);
   }
   tt_soft_executable_t *executable;
-  TT_RETURN_IF_ERROR(compile_text(client, program->code, program->code_size, options, options_size,
-                                  &executable));
+  TT_RETURN_IF_ERROR(
+      compile_text(client, program->code, program->code_size, options, options_size, &executable));
   *out_executable = executable;
   return TT_OK_STATUS;
 }
@@ -69,7 +69,8 @@ tt_pjrt_error_t *tt__soft_Client_Load(tt_pjrt_load_args_t *a) {
   return NULL;
 }
 
-// --- serialization: magic, the size of the options, the options, the program's text ---------------
+// --- serialization: magic, the size of the options, the options, the program's text
+// ---------------
 static void free_bytes(void *owner) { tt_free(owner); }
 
 tt_pjrt_error_t *tt__soft_Executable_Serialize(tt_pjrt_bytes_args_t *a) {
@@ -116,8 +117,7 @@ tt_pjrt_error_t *tt__soft_Executable_DeserializeAndLoad(tt_pjrt_deserialize_args
     options_size = a->options_size;
   }
   tt_soft_executable_t *executable;
-  TT_SOFT_RETURN_IF_ERROR(
-      compile_text(a->client, text, size, options, options_size, &executable));
+  TT_SOFT_RETURN_IF_ERROR(compile_text(a->client, text, size, options, options_size, &executable));
   a->executable = executable;
   return NULL;
 }

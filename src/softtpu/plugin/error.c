@@ -9,7 +9,6 @@ struct tt_pjrt_error_s {
   char *message;  // NULL: there was no memory for it
 };
 
-
 static const struct {
   tt_code_t ours;
   int theirs;

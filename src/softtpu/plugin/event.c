@@ -3,25 +3,25 @@
 
 tt_pjrt_error_t *tt__soft_Event_Destroy(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
-  tt_event_release(a->self);
+  tt_queue_event_release(a->self);
   return NULL;
 }
 
 tt_pjrt_error_t *tt__soft_Event_IsReady(tt_pjrt_bool_args_t *a) {
   TT_SOFT_CHECK(a, value);
-  a->value = tt_event_is_done(a->self);
+  a->value = tt_queue_event_is_done(a->self);
   return NULL;
 }
 
 tt_pjrt_error_t *tt__soft_Event_Error(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
-  return tt__soft_error(tt_event_error(a->self));
+  return tt__soft_error(tt_queue_event_error(a->self));
 }
 
 tt_pjrt_error_t *tt__soft_Event_Await(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   TT_SOFT_RETURN_IF_ERROR(tt_device_check());
-  return tt__soft_error(tt_event_await(a->self));
+  return tt__soft_error(tt_queue_event_await(a->self));
 }
 
 typedef struct ready_s {
@@ -39,7 +39,7 @@ tt_pjrt_error_t *tt__soft_Event_OnReady(tt_pjrt_on_ready_args_t *a) {
   TT_SOFT_CHECK(a, context);
   ready_t *ready = tt_alloc(sizeof *ready);
   if (ready) *ready = (ready_t){a->callback, a->context};
-  if (!ready || !tt_event_on_done(a->self, call_back, ready)) {
+  if (!ready || !tt_queue_event_on_done(a->self, call_back, ready)) {
     tt_free(ready);
     return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for a callback"));
   }
@@ -48,7 +48,7 @@ tt_pjrt_error_t *tt__soft_Event_OnReady(tt_pjrt_on_ready_args_t *a) {
 
 tt_pjrt_error_t *tt__soft_Event_Create(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
-  a->self = tt_event_create();
+  a->self = tt_queue_event_create();
   if (!a->self) return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for an event"));
   return NULL;
 }
@@ -60,6 +60,6 @@ tt_pjrt_error_t *tt__soft_Event_Set(tt_pjrt_event_set_args_t *a) {
     status = tt_status_make(tt__soft_code(a->code), __FILE__, __LINE__, "%.*s",
                             (int)a->message_size, a->message);
   }
-  tt_event_set(a->self, status);
+  tt_queue_event_set(a->self, status);
   return NULL;
 }

@@ -4,7 +4,8 @@
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
-// --- what a program costs -------------------------------------------------------------------------
+// --- what a program costs
+// -------------------------------------------------------------------------
 static double node_flops(const tt_graph_t *graph, const tt_node_t *node);
 
 static double block_flops(const tt_graph_t *graph, const tt_block_t *block) {
@@ -57,19 +58,23 @@ static size_t output_bytes(const tt_program_t *program, bool aliased_only) {
   return sum;
 }
 
-// --- making one -----------------------------------------------------------------------------------
+// --- making one
+// -----------------------------------------------------------------------------------
 static tt_status_t assign_devices(tt_soft_executable_t *executable) {
   const tt_program_t *program = executable->program;
   tt_soft_options_t options;
   TT_RETURN_IF_ERROR(
       tt__soft_options_parse(executable->options, executable->options_size, &options));
   uint32_t replicas = options.replica_count ? options.replica_count : program->replica_count;
-  uint32_t partitions = options.partition_count ? options.partition_count : program->partition_count;
+  uint32_t partitions =
+      options.partition_count ? options.partition_count : program->partition_count;
   uint64_t count = (uint64_t)replicas * partitions;
   uint32_t limit = executable->client ? executable->client->count : 256;
   if (count > limit) {
-    return TT_ERROR(INVALID_ARGUMENT, "the program is for %u replicas of %u partitions; there are "
-                    "%u devices", replicas, partitions, limit);
+    return TT_ERROR(INVALID_ARGUMENT,
+                    "the program is for %u replicas of %u partitions; there are "
+                    "%u devices",
+                    replicas, partitions, limit);
   }
   executable->device_count = (uint32_t)count;
   executable->devices = tt_alloc_zeroed(sizeof(void *) * (count + 1));
@@ -107,8 +112,8 @@ static tt_status_t describe_outputs(tt_soft_executable_t *executable) {
   }
   int64_t *at = executable->output_dims;
   for (uint32_t i = 0; i < values; i++) {
-    const tt_type_t *type = i < outputs ? program->output_types[i]
-                                        : program->input_types[i - outputs];
+    const tt_type_t *type =
+        i < outputs ? program->output_types[i] : program->input_types[i - outputs];
     executable->kinds[i] = "device";
     executable->kind_sizes[i] = 6;
     executable->layouts[i] = tt__soft_layout_text(type->rank);
@@ -184,7 +189,8 @@ void tt__soft_executable_release(tt_soft_executable_t *executable) {
   tt_free(executable);
 }
 
-// --- questions ------------------------------------------------------------------------------------
+// --- questions
+// ------------------------------------------------------------------------------------
 tt_pjrt_error_t *tt__soft_Executable_Destroy(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   tt__soft_executable_release(a->self);

@@ -31,12 +31,12 @@ static void bind(const tt_pjrt_execute_args_t *a, size_t device, tt_operand_t *o
 }
 
 // Whoever wants an event gets one, also for what is done already.
-static tt_status_t hand_over(tt_pjrt_execute_args_t *a, size_t device, tt_event_t *done) {
+static tt_status_t hand_over(tt_pjrt_execute_args_t *a, size_t device, tt_queue_event_t *done) {
   if (!a->done) {
-    tt_event_release(done);
+    tt_queue_event_release(done);
     return TT_OK_STATUS;
   }
-  if (!done) done = tt_event_create_done(TT_OK_STATUS);
+  if (!done) done = tt_queue_event_create_done(TT_OK_STATUS);
   a->done[device] = done;
   return done ? TT_OK_STATUS : TT_ERROR(OUT_OF_MEMORY, "no host memory for an event");
 }
@@ -44,7 +44,7 @@ static tt_status_t hand_over(tt_pjrt_execute_args_t *a, size_t device, tt_event_
 static tt_status_t execute_on(tt_pjrt_execute_args_t *a, size_t index, tt_soft_device_t *device,
                               tt_operand_t *operands) {
   tt_soft_executable_t *executable = a->executable;
-  tt_event_t *done;
+  tt_queue_event_t *done;
   bind(a, index, operands);
   TT_RETURN_IF_ERROR(tt_device_execute(&device->device, executable->program, operands,
                                        (uint32_t)a->argument_count,
@@ -57,7 +57,7 @@ static tt_status_t execute_together(tt_pjrt_execute_args_t *a, tt_operand_t *ope
   size_t count = a->device_count;
   tt_device_t **devices = tt_alloc(sizeof(void *) * count);
   const tt_operand_t **lists = tt_alloc(sizeof(void *) * count);
-  tt_event_t **done = tt_alloc(sizeof(void *) * count);
+  tt_queue_event_t **done = tt_alloc(sizeof(void *) * count);
   tt_status_t status = TT_OK_STATUS;
   if (!devices || !lists || !done) {
     status = TT_ERROR(OUT_OF_MEMORY, "no host memory for a joint run");
@@ -70,7 +70,7 @@ static tt_status_t execute_together(tt_pjrt_execute_args_t *a, tt_operand_t *ope
   if (!status) {
     status = tt_device_execute_together(devices, (uint32_t)count, executable->program, lists,
                                         (uint32_t)a->argument_count,
-                                        (tt_array_t **const *)a->outputs, done);
+                                        (tt_array_t * *const *)a->outputs, done);
     for (size_t d = 0; d < count && !status; d++) status = hand_over(a, d, done[d]);
   }
   tt_free(devices);
@@ -87,8 +87,8 @@ tt_pjrt_error_t *tt__soft_LoadedExecutable_Execute(tt_pjrt_execute_args_t *a) {
                                    executable->client ? "has been deleted" : "is not loaded"));
   }
   tt_soft_device_t *only = TT_PJRT_HAS(a, device) ? a->device : NULL;
-  if (a->device_count < 1 || (only ? a->device_count != 1
-                                   : a->device_count != executable->device_count)) {
+  if (a->device_count < 1 ||
+      (only ? a->device_count != 1 : a->device_count != executable->device_count)) {
     return tt__soft_error(TT_ERROR(INVALID_ARGUMENT,
                                    "the executable is for %u devices and was given %zu",
                                    executable->device_count, a->device_count));

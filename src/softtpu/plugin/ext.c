@@ -39,8 +39,8 @@ static tt_pjrt_error_t *upload(void *device, const tt_type_t *type, const void *
 static tt_pjrt_error_t *read(void *buffer, void *data, size_t size) {
   tt_array_t *array = buffer;
   if (size != array->bytes) {
-    return tt__soft_error(TT_ERROR(INVALID_ARGUMENT, "reading %zu bytes of an array of %zu", size,
-                                   array->bytes));
+    return tt__soft_error(
+        TT_ERROR(INVALID_ARGUMENT, "reading %zu bytes of an array of %zu", size, array->bytes));
   }
   const void *source;
   TT_SOFT_RETURN_IF_ERROR(tt_array_hold(array, &source));
@@ -52,7 +52,7 @@ static tt_pjrt_error_t *read(void *buffer, void *data, size_t size) {
 static tt_pjrt_error_t *await(void *buffer) {
   tt_array_t *array = buffer;
   TT_SOFT_RETURN_IF_ERROR(tt_device_check());
-  return array->ready ? tt__soft_error(tt_event_await(array->ready)) : NULL;
+  return array->ready ? tt__soft_error(tt_queue_event_await(array->ready)) : NULL;
 }
 
 static bool is_ready(void *buffer) { return tt_array_is_ready(buffer); }
@@ -62,13 +62,13 @@ static void release(void *buffer) { tt_array_release(buffer); }
 static size_t bytes(void *buffer) { return ((tt_array_t *)buffer)->bytes; }
 
 static tt_pjrt_error_t *mark(void *device, void **out_event) {
-  tt_event_t *event = NULL;
+  tt_queue_event_t *event = NULL;
   tt_status_t status = tt_device_mark(&((tt_soft_device_t *)device)->device, &event);
   *out_event = event;
   return tt__soft_error(status);
 }
 
-static int64_t event_time(void *event) { return tt_event_time(event); }
+static int64_t event_time(void *event) { return tt_queue_event_time(event); }
 
 static tt_pjrt_error_t *synchronize(void *device) {
   return tt__soft_error(tt_device_synchronize(&((tt_soft_device_t *)device)->device));

@@ -63,8 +63,8 @@ static void add_id(tt_soft_options_t *options, uint64_t id) {
   }
 }
 
-// DeviceAssignmentProto: 1 replicas, 2 computations, 3 a ComputationDevice each, whose field 1 lists
-// the devices of its replicas. Here in partition-major order; parse turns it around.
+// DeviceAssignmentProto: 1 replicas, 2 computations, 3 a ComputationDevice each, whose field 1
+// lists the devices of its replicas. Here in partition-major order; parse turns it around.
 static bool read_assignment(reader_t r, tt_soft_options_t *options) {
   field_t field, device, id;
   options->id_count = 0;
@@ -118,7 +118,8 @@ tt_status_t tt__soft_options_parse(const char *bytes, size_t size, tt_soft_optio
   return TT_OK_STATUS;
 }
 
-// --- writing --------------------------------------------------------------------------------------
+// --- writing
+// --------------------------------------------------------------------------------------
 static void write_varint(char *bytes, size_t *size, uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes[(*size)++] = (char)(value | 0x80);
   bytes[(*size)++] = (char)value;

@@ -1,5 +1,5 @@
 // The software TPU as a PJRT plugin: what its files share. An interface's handle is one of the
-// structs below; a buffer is a tt_array_t, an event a tt_event_t.
+// structs below; a buffer is a tt_array_t, an event a tt_queue_event_t.
 #ifndef TT_SOFTTPU_PLUGIN_PLUGIN_H_
 #define TT_SOFTTPU_PLUGIN_PLUGIN_H_
 
@@ -88,32 +88,35 @@ static inline tt_soft_device_t *tt__soft_device_of(tt_device_t *device) {
   return (tt_soft_device_t *)device;  // its first member
 }
 
-// --- errors ---------------------------------------------------------------------------------------
-// Consumes a status; NULL for OK.
+// --- errors
+// --------------------------------------------------------------------------------------- Consumes
+// a status; NULL for OK.
 tt_pjrt_error_t *tt__soft_error(tt_status_t status);
 tt_code_t tt__soft_code(int pjrt_code);
 int tt__soft_error_code(const tt_pjrt_error_t *error);
 
-#define TT_SOFT_RETURN_IF_ERROR(expr)                      \
-  do {                                                     \
-    tt_status_t tt_s_ = (expr);                            \
+#define TT_SOFT_RETURN_IF_ERROR(expr)                        \
+  do {                                                       \
+    tt_status_t tt_s_ = (expr);                              \
     if (tt_s_ != TT_OK_STATUS) return tt__soft_error(tt_s_); \
   } while (0)
 
 // Refuses a record that does not reach as far as `field`.
-#define TT_SOFT_CHECK(args, field)                                                        \
-  do {                                                                                    \
-    if (!(args) || !TT_PJRT_HAS(args, field))                                             \
-      return tt__soft_error(                                                              \
+#define TT_SOFT_CHECK(args, field)                                                       \
+  do {                                                                                   \
+    if (!(args) || !TT_PJRT_HAS(args, field))                                            \
+      return tt__soft_error(                                                             \
           TT_ERROR(INVALID_ARGUMENT, "%s: the caller's record is too short", __func__)); \
   } while (0)
 
-// --- element types --------------------------------------------------------------------------------
+// --- element types
+// --------------------------------------------------------------------------------
 tt_pjrt_type_t tt__soft_type_number(tt_dtype_t dtype);
 // Fails for what the device does not have.
 tt_status_t tt__soft_type(tt_pjrt_type_t number, tt_dtype_t *out_dtype) TT_MUST_USE;
 
-// --- objects --------------------------------------------------------------------------------------
+// --- objects
+// --------------------------------------------------------------------------------------
 tt_status_t tt__soft_topology_init(tt_soft_topology_t *topology, uint32_t count) TT_MUST_USE;
 void tt__soft_topology_deinit(tt_soft_topology_t *topology);
 uint32_t tt__soft_default_count(void);

@@ -114,8 +114,8 @@ tt_pjrt_error_t *tt__soft_TopologyDescription_Serialize(tt_pjrt_bytes_args_t *a)
   TT_SOFT_CHECK(a, deleter);
   char *text = tt_alloc(32);
   if (!text) return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for a topology"));
-  int size = snprintf(text, 32, TT_SOFT_PLATFORM ":%u",
-                      ((const tt_soft_topology_t *)a->self)->count);
+  int size =
+      snprintf(text, 32, TT_SOFT_PLATFORM ":%u", ((const tt_soft_topology_t *)a->self)->count);
   a->bytes = text;
   a->size = (size_t)size;
   a->owner = text;
@@ -137,7 +137,8 @@ tt_pjrt_error_t *tt__soft_TopologyDescription_GetMemorySpaceKindIds(tt_pjrt_list
   return NULL;
 }
 
-// --- descriptions of devices ----------------------------------------------------------------------
+// --- descriptions of devices
+// ----------------------------------------------------------------------
 tt_pjrt_error_t *tt__soft_DeviceDescription_Id(tt_pjrt_int_args_t *a) {
   TT_SOFT_CHECK(a, value);
   a->value = ((const tt_soft_description_t *)a->self)->id;

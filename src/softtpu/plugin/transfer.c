@@ -3,7 +3,8 @@
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
-// --- strided copies -------------------------------------------------------------------------------
+// --- strided copies
+// -------------------------------------------------------------------------------
 typedef struct shape_s {
   uint32_t rank;
   size_t item;
@@ -74,24 +75,25 @@ static tt_status_t make_type(tt_pjrt_type_t number, const int64_t *dims, size_t 
   return TT_OK_STATUS;
 }
 
-// --- to the device --------------------------------------------------------------------------------
+// --- to the device
+// --------------------------------------------------------------------------------
 static void end_zero_copy(void *data, void *context) {
   (void)data;
-  tt_event_set(context, TT_OK_STATUS);
-  tt_event_release(context);
+  tt_queue_event_set(context, TT_OK_STATUS);
+  tt_queue_event_release(context);
 }
 
 static tt_status_t wrap_host(tt_soft_device_t *device, const tt_type_t *type, const void *data,
                              tt_pjrt_upload_args_t *a) {
-  tt_event_t *event = tt_event_create();
+  tt_queue_event_t *event = tt_queue_event_create();
   if (!event) return TT_ERROR(OUT_OF_MEMORY, "no host memory for an event");
-  tt_event_retain(event);
+  tt_queue_event_retain(event);
   tt_array_t *array;
-  tt_status_t status = tt_array_wrap(&device->device, type, (void *)(uintptr_t)data, end_zero_copy,
-                                     event, &array);
+  tt_status_t status =
+      tt_array_wrap(&device->device, type, (void *)(uintptr_t)data, end_zero_copy, event, &array);
   if (status) {
-    tt_event_release(event);
-    tt_event_release(event);
+    tt_queue_event_release(event);
+    tt_queue_event_release(event);
     return status;
   }
   a->buffer = array;
@@ -99,14 +101,14 @@ static tt_status_t wrap_host(tt_soft_device_t *device, const tt_type_t *type, co
   return TT_OK_STATUS;
 }
 
-static tt_status_t copy_host(tt_soft_device_t *device, const tt_type_t *type, const int64_t *strides,
-                             tt_pjrt_upload_args_t *a) {
-  tt_event_t *event = tt_event_create_done(TT_OK_STATUS);
+static tt_status_t copy_host(tt_soft_device_t *device, const tt_type_t *type,
+                             const int64_t *strides, tt_pjrt_upload_args_t *a) {
+  tt_queue_event_t *event = tt_queue_event_create_done(TT_OK_STATUS);
   if (!event) return TT_ERROR(OUT_OF_MEMORY, "no host memory for an event");
   tt_array_t *array;
   tt_status_t status = tt_array_create(&device->device, type, &array);
   if (status) {
-    tt_event_release(event);
+    tt_queue_event_release(event);
     return status;
   }
   if (array->bytes > 0 && strides) {
@@ -157,13 +159,14 @@ tt_pjrt_error_t *tt__soft_Client_CreateViewOfDeviceBuffer(tt_pjrt_view_args_t *a
   TT_SOFT_RETURN_IF_ERROR(tt__soft_target(a->client, a->device, memory, &device));
   TT_SOFT_RETURN_IF_ERROR(make_type(a->type, a->dims, a->rank, &type));
   tt_array_t *array;
-  TT_SOFT_RETURN_IF_ERROR(tt_array_wrap(&device->device, &type, a->data, a->on_delete,
-                                        a->on_delete_context, &array));
+  TT_SOFT_RETURN_IF_ERROR(
+      tt_array_wrap(&device->device, &type, a->data, a->on_delete, a->on_delete_context, &array));
   a->buffer = array;
   return NULL;
 }
 
-// --- to the host ----------------------------------------------------------------------------------
+// --- to the host
+// ----------------------------------------------------------------------------------
 typedef struct download_s {
   char *data;
   size_t offset, size;
@@ -183,7 +186,7 @@ static void download(void *context, const void *data) {
 }
 
 static tt_status_t start_download(tt_array_t *array, download_t *d, void **out_event) {
-  tt_event_t *event;
+  tt_queue_event_t *event;
   tt_status_t status = tt_array_read(array, download, d, &event);
   if (status) {
     tt_free(d);
@@ -214,8 +217,8 @@ tt_pjrt_error_t *tt__soft_Buffer_ToHostBuffer(tt_pjrt_download_args_t *a) {
     return NULL;
   }
   if (a->size < array->bytes) {
-    return tt__soft_error(TT_ERROR(INVALID_ARGUMENT, "%zu bytes do not hold an array of %zu",
-                                   a->size, array->bytes));
+    return tt__soft_error(
+        TT_ERROR(INVALID_ARGUMENT, "%zu bytes do not hold an array of %zu", a->size, array->bytes));
   }
   download_t *d = tt_alloc_zeroed(sizeof *d + sizeof(int64_t) * 2 * array->rank);
   if (!d) return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for a transfer"));

@@ -1,10 +1,10 @@
 // The functions of the table that this plugin does not serve: each says so by its name.
 #include "softtpu/plugin/plugin.h"
 
-#define UNSERVED(name, args)                                                        \
-  tt_pjrt_error_t *tt__soft_##name(args *a) {                                       \
-    (void)a;                                                                        \
-    return tt__soft_error(                                                          \
+#define UNSERVED(name, args)                                                         \
+  tt_pjrt_error_t *tt__soft_##name(args *a) {                                        \
+    (void)a;                                                                         \
+    return tt__soft_error(                                                           \
         TT_ERROR(UNIMPLEMENTED, "the software TPU does not implement PJRT_" #name)); \
   }
 
