@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "opt/opt.h"
 #include "softtpu/plan_internal.h"
 #include "softtpu/reference.h"
 
@@ -214,7 +215,8 @@ tt_status_t tt_plan_create(const tt_graph_t *graph, const tt_plan_options_t *opt
     plan->input_count = plan->graph->main->arg_count;
     plan->output_count = plan->graph->main->return_count;
     plan->base_count = TT__BASE_INPUT + plan->input_count + plan->output_count;
-    if (!plan->reference) status = plan_graph(plan);
+    if (!plan->reference) status = tt_opt_run(plan->graph);
+    if (!plan->reference && !status) status = plan_graph(plan);
   }
   if (status) {
     tt_plan_destroy(plan);

@@ -115,6 +115,11 @@ typedef struct tt__tile_spec_s {
   uint32_t root_count;
   uint16_t *out_regs;    // [root_count] for roots into registers
   bool *out_splats;      // whether such a register is one element only
+  // Out, for a single root into a register: whether it is nothing but memory seen through a view,
+  // and then which, from where, with which stride along each base dimension.
+  bool plain;
+  uint32_t plain_read;
+  int64_t plain_offset, plain_strides[TT__TILE_DIMS];
   // In and out: the step's reads so far; the builder appends what it needs.
   tt_value_t *reads;
   uint32_t read_count, read_capacity;

@@ -607,6 +607,27 @@ static void split(tt__build_t *b) {
   b->rank++;
 }
 
+// A base dimension's stride exists where the parts it was split into continue each other.
+static void look_plain(const tt__build_t *b) {
+  tt__tile_spec_t *s = b->spec;
+  s->plain = false;
+  if (b->instr_count != 0 || b->leaf_count != 1 || s->root_count != 1 || b->store_count != 0) return;
+  const tt__leaf_t *leaf = &b->leaves[0];
+  if (leaf->kind != TT__LEAF_MEMORY) return;
+  memset(s->plain_strides, 0, sizeof s->plain_strides);
+  for (uint32_t d = b->rank; d-- > 0;) {
+    uint32_t base = b->base_dim[d];
+    bool innermost = d + 1 == b->rank || b->base_dim[d + 1] != base;
+    if (innermost)
+      s->plain_strides[base] = leaf->strides[d];
+    else if (leaf->strides[d] != s->plain_strides[base] * b->scale[d])
+      return;
+  }
+  s->plain = true;
+  s->plain_read = leaf->read;
+  s->plain_offset = leaf->offset;
+}
+
 tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t **out_tile,
                            tt_value_t *out_blocker) {
   tt__build_t *b = tt_arena_alloc(&p->scratch, sizeof *b);
@@ -641,6 +662,7 @@ tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t *
     *out_blocker = TT_NO_VALUE;
     return TT__BUILT_STORE;
   }
+  look_plain(b);
   *out_tile = tt__tile_finish(b);
   return *out_tile ? TT__BUILT_OK : TT__BUILT_FAILED;
 }

@@ -71,12 +71,15 @@ static inline void random_fill(tt_dtype_t dtype, int64_t count, void *data, bool
 }
 
 // Distance relative to max(1, |b|) in the type's last places; equal NaN and infinities are 0.
+// Values below this count as this large: sums of larger terms lose their small results.
+static double distance_floor = 1e-3;
+
 static inline double distance(double a, double b, tt_dtype_t dtype) {
   if (isnan(a) && isnan(b)) return 0;
   if (a == b) return 0;
   if (isnan(a) || isnan(b) || isinf(a) || isinf(b)) return INFINITY;
   double unit = ldexp(1, -(int)tt_dtype_infos[dtype].mantissa);
-  double size = fabs(b) > 1e-3 ? fabs(b) : 1e-3;
+  double size = fabs(b) > distance_floor ? fabs(b) : distance_floor;
   return fabs(a - b) / (unit * size);
 }
 

@@ -53,8 +53,8 @@ typedef float v8f_mem __attribute__((vector_size(32), aligned(4), may_alias));
     TT__IVDEP for (int64_t i = 0; i < n; i++) acc[i] = acc[i] OP(double) s[i];            \
   }
 
-FLOAT_ROW(sum, float, +, 0.0)
-FLOAT_ROW(sum, double, +, 0.0)
+FLOAT_ROW(sum, float, +, -0.0)
+FLOAT_ROW(sum, double, +, -0.0)
 FLOAT_ROW(product, float, *, 1.0)
 FLOAT_ROW(product, double, *, 1.0)
 
@@ -158,7 +158,7 @@ EXTREMES(int64_t)
     double *acc = acc_;                                                                   \
     const F *s = src_;                                                                    \
     for (int64_t r = 0; r < rows; r++, s += 2 * n) {                                      \
-      double re = 0, im = 0;                                                              \
+      double re = -0.0, im = -0.0;                                                            \
       for (int64_t i = 0; i < n; i++) {                                                   \
         re += (double)s[2 * i];                                                           \
         im += (double)s[2 * i + 1];                                                       \

@@ -1,0 +1,17 @@
+// Matrix products over strided operands: the host's library where it serves, else our own kernels.
+#ifndef TT_SOFTTPU_DOT_MATMUL_H_
+#define TT_SOFTTPU_DOT_MATMUL_H_
+
+#include "base/dtype.h"
+#include "softtpu/plan_internal.h"
+
+// Whether tt__dot_matmul takes these types: floats of one type in, that type or a wider float out;
+// complex numbers only with a library.
+bool tt__dot_types(tt_dtype_t in, tt_dtype_t out);
+// out = a x b per batch; out's columns are dense. Halves accumulate in f32.
+tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_dtype,
+                           const tt_matrix_t *a, const tt_matrix_t *b,
+                           const tt_matrix_t *out) TT_MUST_USE;
+uint64_t tt__dot_cost(tt_dtype_t in, int64_t batch, int64_t m, int64_t n, int64_t k);
+
+#endif  // TT_SOFTTPU_DOT_MATMUL_H_

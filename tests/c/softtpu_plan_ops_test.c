@@ -1,0 +1,89 @@
+// Op families, planned against reference: shapes large enough to reach every code path.
+#include "softtpu_plan_check.h"
+
+static tt_graph_t *graph;
+static tt_build_t build;
+
+static void start(void) {
+  EXPECT_OK(tt_graph_create("ops", &graph));
+  build = tt_build_on(graph, graph->main);
+}
+static tt_value_t argument(tt_dtype_t dtype, uint32_t rank, const int64_t *dims) {
+  tt_value_t v = TT_NO_VALUE;
+  tt_type_t type = {dtype, rank, dims};
+  EXPECT_OK(tt_graph_argument(graph, graph->main, type, &v));
+  return v;
+}
+#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+
+// Runs with and without threads; the result must not depend on them.
+static void finish(const tt_value_t *values, uint32_t count, double tolerance, bool special) {
+  EXPECT_OK(tt_build_finish(&build));
+  EXPECT_OK(tt_graph_return(graph, graph->main, values, count));
+  tt_pool_t *pool;
+  EXPECT_OK(tt_pool_create(3, &pool));
+  check_t check = {.tolerance = tolerance, .special = special, .print = true};
+  rng_state = 99;
+  double alone = check_graph(graph, &check);
+  check.pool = pool;
+  rng_state = 99;
+  double together = check_graph(graph, &check);
+  EXPECT(alone <= tolerance);
+  EXPECT(together == alone);
+  tt_pool_destroy(pool);
+  tt_graph_destroy(graph);
+}
+static void finish1(tt_value_t v, double tolerance) { finish(&v, 1, tolerance, false); }
+
+TEST(large_reductions) {
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S32, TT_U8};
+  static const int64_t shapes[][3] = {{1, 1, 300000}, {3, 5000, 70}, {200000, 1, 3}, {7, 129, 2100}, {40000, 2, 17}};
+  for (int t = 0; t < 4; t++) {
+    for (int s = 0; s < 5; s++) {
+      for (int mask = 1; mask < 8; mask++) {
+        int64_t dims[3];
+        uint32_t n = 0;
+        for (int d = 0; d < 3; d++)
+          if (mask >> d & 1) dims[n++] = d;
+        start();
+        tt_value_t x = argument(types[t], 3, shapes[s]);
+        tt_value_t y = tt_emit_binary(&build, TT_OP_ADD, x, x);
+        tt_value_t sum = tt_emit_reduce(&build, TT_OP_ADD, y, dims, n, false);
+        tt_value_t most = tt_emit_reduce(&build, TT_OP_MAXIMUM, x, dims, n, true);
+        tt_value_t out[2] = {sum, most};
+        finish(out, 2, 1.0, s == 3);
+      }
+    }
+  }
+}
+
+TEST(matrix_products) {
+  static const tt_dtype_t types[] = {TT_F32, TT_F64, TT_BF16, TT_F16};
+  static const int64_t sizes[][4] = {{1, 1, 1, 1}, {1, 5, 7, 3}, {2, 64, 64, 64}, {1, 300, 900, 520}, {3, 1, 1000, 33}, {1, 130, 1, 70}, {2, 0, 4, 3}, {1, 3, 4, 0}};
+  for (int t = 0; t < 4; t++) {
+    for (int s = 0; s < 8; s++) {
+      for (int flip = 0; flip < 4; flip++) {
+        int64_t b = sizes[s][0], m = sizes[s][1], n = sizes[s][2], k = sizes[s][3];
+        start();
+        tt_value_t x = flip & 1 ? argument(types[t], 3, DIMS(b, k, m)) : argument(types[t], 3, DIMS(b, m, k));
+        tt_value_t y = flip & 2 ? argument(types[t], 3, DIMS(b, n, k)) : argument(types[t], 3, DIMS(b, k, n));
+        if (flip & 1) x = tt_emit_transpose(&build, x, DIMS(0, 2, 1));
+        if (flip & 2) y = tt_emit_transpose(&build, y, DIMS(0, 2, 1));
+        if (flip == 3) x = tt_emit_unary(&build, TT_OP_NEGATE, x);
+        distance_floor = 50;
+        finish1(tt_emit_matmul(&build, x, y, types[t]), 64);
+      }
+    }
+  }
+}
+
+TEST(attention_shapes) {
+  start();
+  tt_value_t q = argument(TT_F32, 4, DIMS(2, 17, 4, 8)), k = argument(TT_F32, 4, DIMS(2, 19, 4, 8));
+  tt_value_t qt = tt_emit_transpose(&build, q, DIMS(0, 2, 1, 3));
+  tt_value_t kt = tt_emit_transpose(&build, k, DIMS(0, 2, 3, 1));
+  distance_floor = 50;
+  finish1(tt_emit_matmul(&build, qt, kt, TT_F32), 16);
+}
+
+TEST_MAIN(large_reductions, matrix_products, attention_shapes)
