@@ -3,8 +3,7 @@
 
 #include "eager/internal.h"
 
-// --- ops of our own
-// ---------------------------------------------------------------------------------
+// --- ops of our own ------------------------------------------------------------------------------
 
 // copy_(dst, src): casts and broadcasts; the recorder writes through dst's view.
 static void lower_copy(tt_lower_t *L, int param) {
@@ -52,8 +51,7 @@ static tt_status_t call_contiguous(const tt_tensor_t *src, tt_tensor_t *out_tens
   return TT_OK_STATUS;
 }
 
-// --- plain memory
-// -------------------------------------------------------------------------------------
+// --- plain memory --------------------------------------------------------------------------------
 
 static size_t dense_bytes(const tt_tensor_t *t) {
   size_t n = tt_dtype_size((tt_dtype_t)t->dtype);
@@ -175,8 +173,7 @@ static tt_status_t dense_version(const tt_tensor_t *src, tt__version_t **out_ver
   return TT_OK_STATUS;
 }
 
-// --- to the host
-// -------------------------------------------------------------------------------------
+// --- to the host ---------------------------------------------------------------------------------
 
 struct tt_snapshot_s {
   tt__version_t *version;  // NULL: all zeros
@@ -218,8 +215,9 @@ tt_status_t tt_eager_download(const tt_tensor_t *src, void *host) {
   tt_snapshot_t snapshot = {.device = tt_storage_device(src->storage)};
   TT_RETURN_IF_ERROR(tt__ready(snapshot.device));
   if (bytes == 0) return TT_OK_STATUS;
-  TT_RETURN_IF_ERROR(dense_version(src, &snapshot.version));
-  tt_status_t s = tt_snapshot_read(&snapshot, host, bytes);
+  tt_status_t s = dense_version(src, &snapshot.version);
+  if (s) return tt_status_join(tt__check_all(snapshot.device), s);
+  s = tt_snapshot_read(&snapshot, host, bytes);
   if (snapshot.version) drop_version(snapshot.version);
   return s;
 }
@@ -242,8 +240,7 @@ tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) {
   return TT_OK_STATUS;
 }
 
-// --- copies
-// -------------------------------------------------------------------------------------------
+// --- copies --------------------------------------------------------------------------------------
 
 // src's dense value as a tensor on another device. The caller releases its storage.
 static tt_status_t move_to_device(const tt_tensor_t *src, int device, int64_t *strides,
@@ -262,12 +259,36 @@ static tt_status_t move_to_device(const tt_tensor_t *src, int device, int64_t *s
   return make_plain(device, src, moved, strides, out_tensor);
 }
 
+static bool same_whole(const tt_tensor_t *a, const tt_tensor_t *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (uint32_t i = 0; i < a->rank; i++) {
+    if (a->sizes[i] != b->sizes[i] || a->strides[i] != b->strides[i]) return false;
+  }
+  return fills_storage(a) && fills_storage(b);
+}
+
+// One whole storage into another of the same type: both name the same value from now on, and the
+// first one that is written gets its own. False where that cannot be.
+static bool share_version(const tt_tensor_t *dst, const tt_tensor_t *src) {
+  if (atomic_load(&tt__engine.mode) == TT_MODE_DEBUG || !same_whole(dst, src)) return false;
+  tt__lock();
+  tt__version_t *v = src->storage->version;
+  bool whole = v && v->layout->bytes == dense_bytes(src);
+  if (whole) {
+    tt__version_retain(v);
+    tt__storage_set(dst->storage, v);
+  }
+  tt__unlock();
+  return whole;
+}
+
 tt_status_t tt_eager_copy(const tt_tensor_t *dst, const tt_tensor_t *src) {
   int device = tt_storage_device(dst->storage);
   TT_RETURN_IF_ERROR(tt__ready(device));
   if (src->flags & TT_TENSOR_HOST || tt_storage_device(src->storage) == device ||
       dense_bytes(src) == 0) {
-    return call_copy(dst, src);
+    bool host = (src->flags & TT_TENSOR_HOST) != 0;
+    return !host && share_version(dst, src) ? TT_OK_STATUS : call_copy(dst, src);
   }
   int64_t strides[TT_MAX_RANK];
   tt_tensor_t moved;

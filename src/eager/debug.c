@@ -57,18 +57,19 @@ static tt_status_t check_finite(tt_buffer_t *buffer, const tt__layout_t *layout)
   return s;
 }
 
-// Waits for one storage's value.
+// Waits for one storage's value. Holding the version keeps other threads from donating it.
 static tt_status_t settle(tt_storage_t *storage) {
   tt__lock();
   tt__version_t *v = storage->version;
-  tt_buffer_t *buffer = v ? v->buffer : NULL;
-  const tt__layout_t *layout = v ? v->layout : NULL;
-  if (buffer) tt_buffer_retain(buffer);
+  bool has = v && v->buffer;
+  if (has) tt__version_retain(v);
   tt__unlock();
-  if (!buffer) return TT_OK_STATUS;
-  tt_status_t s = tt_buffer_await(buffer);
-  if (!s && atomic_load(&tt__engine.check_finite)) s = check_finite(buffer, layout);
-  tt_buffer_release(buffer);
+  if (!has) return TT_OK_STATUS;
+  tt_status_t s = tt_buffer_await(v->buffer);
+  if (!s && atomic_load(&tt__engine.check_finite)) s = check_finite(v->buffer, v->layout);
+  tt__lock();
+  tt__version_release(v);
+  tt__unlock();
   return s;
 }
 

@@ -22,7 +22,7 @@ typedef enum tt_eager_mode_e {
   TT_MODE_DEFER_AND_FUSE,
 } tt_eager_mode_t;
 
-// --- what the engine asks of the bridge ---------------------------------------------------------
+// --- what the engine asks of the bridge ----------------------------------------------------------
 typedef struct tt_inferred_s {
   tt_out_meta_t *outs;  // results of the functional form, arrays in `arena`
                         // (a result not made, such as a masked-out gradient, has rank TT_NO_TENSOR)
@@ -48,7 +48,7 @@ typedef struct tt_eager_hooks_s {
 } tt_eager_hooks_t;
 void tt_eager_install(const tt_eager_hooks_t *hooks);
 
-// --- devices ------------------------------------------------------------------------------------
+// --- devices -------------------------------------------------------------------------------------
 // Starts the client on the first use of a device (never at import). TORCHTPU_PLUGIN,
 // XRT_TPU_CONFIG.
 tt_status_t tt_eager_start(void) TT_MUST_USE;
@@ -63,7 +63,7 @@ tt_eager_mode_t tt_eager_mode(void);
 tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) TT_MUST_USE;  // flushes first
 void tt_eager_set_check_finite(bool on);                          // Debug: NaN/Inf after each op
 
-// --- storages -----------------------------------------------------------------------------------
+// --- storages ------------------------------------------------------------------------------------
 tt_status_t tt_storage_create(int device, size_t bytes, tt_storage_t **out_storage) TT_MUST_USE;
 void tt_storage_retain(tt_storage_t *storage);
 void tt_storage_release(tt_storage_t *storage);
@@ -76,7 +76,7 @@ tt_status_t tt_storage_resize(tt_storage_t *storage, size_t bytes) TT_MUST_USE;
 // The storage whose address range holds `address`, borrowed; NULL when none does.
 tt_storage_t *tt_storage_find(const void *address);
 
-// --- ops ----------------------------------------------------------------------------------------
+// --- ops -----------------------------------------------------------------------------------------
 #define TT_MAX_OUTS 4096
 
 // One returned tensor of a functional call. `storage` is retained for the caller; metadata lives as
@@ -118,7 +118,7 @@ tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_snapshot_t **out_snapsh
 tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) TT_MUST_USE;
 void tt_snapshot_release(tt_snapshot_t *snapshot);  // NULL-safe
 
-// --- random numbers -----------------------------------------------------------------------------
+// --- random numbers ------------------------------------------------------------------------------
 // A generator is a seed and an offset; every op that draws advances the offset. Refcounted.
 typedef struct tt_generator_s tt_generator_t;
 tt_status_t tt_generator_create(int device, tt_generator_t **out_generator) TT_MUST_USE;
@@ -127,7 +127,7 @@ tt_generator_t *tt_generator_default(int device);  // borrowed
 void tt_generator_state(const tt_generator_t *g, uint64_t *out_seed, uint64_t *out_offset);
 void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset);
 
-// --- streams and events -------------------------------------------------------------------------
+// --- streams and events --------------------------------------------------------------------------
 // Stream 0 is the default. Each has its own window in DeferAndFuse; work of one stream runs in
 // order.
 tt_status_t tt_stream_create(int device, int64_t *out_stream) TT_MUST_USE;
@@ -145,7 +145,7 @@ bool tt_event_query(tt_event_t *event);
 tt_status_t tt_event_synchronize(tt_event_t *event) TT_MUST_USE;
 tt_status_t tt_event_elapsed_ms(tt_event_t *start, tt_event_t *end, double *out_ms) TT_MUST_USE;
 
-// --- statistics ---------------------------------------------------------------------------------
+// --- statistics ----------------------------------------------------------------------------------
 typedef struct tt_eager_stats_s {
   int64_t instances, programs_compiled, program_hits, windows_flushed, window_hits, ops_recorded,
       ops_submitted, compile_ns;

@@ -88,9 +88,11 @@ tt_status_t tt_eager_flush(int device) {
 }
 
 tt_status_t tt_eager_synchronize(int device) {
-  TT_RETURN_IF_ERROR(tt_eager_flush(device));
-  tt_status_t s = tt_client_synchronize(tt__engine.client, (uint32_t)device);
-  return tt_status_join(tt__check_all(device), s);
+  TT_RETURN_IF_ERROR(tt__ready(device));
+  tt_status_t flushed = tt_eager_flush(device);
+  tt_status_t done = tt_client_synchronize(tt__engine.client, (uint32_t)device);
+  // A check that failed explains what went wrong after it; a wait that failed explains nothing.
+  return tt_status_join(tt_status_join(tt__check_all(device), flushed), done);
 }
 
 tt_eager_mode_t tt_eager_mode(void) { return (tt_eager_mode_t)atomic_load(&tt__engine.mode); }

@@ -68,7 +68,7 @@ void tt__instance_destroy(tt__instance_t *n) {
   tt_free(n);
 }
 
-// --- the copy of the call -----------------------------------------------------------------------
+// --- the copy of the call ------------------------------------------------------------------------
 
 static bool copy_tensor(tt__instance_t *n, const tt__frame_t *frame, const tt_tensor_t *from,
                         tt_tensor_t *to) {
@@ -146,7 +146,7 @@ static bool copy_call(tt__instance_t *n, const tt__frame_t *frame) {
   return true;
 }
 
-// --- results ------------------------------------------------------------------------------------
+// --- results -------------------------------------------------------------------------------------
 
 static bool copy_outs(tt__instance_t *n, const tt_inferred_t *inferred) {
   n->out_count = inferred->out_count;
@@ -342,8 +342,7 @@ tt_status_t tt__instance_create(const tt__frame_t *frame, tt__instance_t **out_i
   return s;
 }
 
-// --- its own program
-// ------------------------------------------------------------------------------
+// --- its own program -----------------------------------------------------------------------------
 
 // Marks the inputs whose memory goes to an output; bit o of `donated` stands for output o, the last
 // bit for all the others.

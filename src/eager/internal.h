@@ -52,8 +52,7 @@ void tt__version_release(tt__version_t *v);  // NULL-safe
 // Makes sure that the version has a buffer (flushes its window); tells why it has none.
 tt_status_t tt__version_settle(tt__version_t *v) TT_MUST_USE;
 
-// --- storages (storage.c)
-// -------------------------------------------------------------------------
+// --- storages (storage.c) ------------------------------------------------------------------------
 struct tt_storage_s {
   _Atomic uint32_t refs;
   int8_t device;
@@ -76,8 +75,7 @@ static inline void tt__storage_set(tt_storage_t *s, tt__version_t *version) {
   tt__version_release(old);
 }
 
-// --- address ranges (address.c)
-// -------------------------------------------------------------------
+// --- address ranges (address.c) ------------------------------------------------------------------
 tt_status_t tt__address_reserve(tt_storage_t *storage, size_t bytes) TT_MUST_USE;
 uint8_t tt__address_class(size_t bytes);
 size_t tt__address_capacity(uint8_t size_class);  // the largest storage that fits
@@ -127,8 +125,7 @@ void tt__scalar_bits(uint8_t kind, const void *payload, tt_dtype_t dtype, uint64
 // The other way round: one element's bytes as a Python number.
 void tt__number_of(tt_dtype_t dtype, const void *data, tt_number_t *out_number);
 
-// --- instances (instance.c, lowering.c)
-// -------------------------------------------------------------
+// --- instances (instance.c, lowering.c) ----------------------------------------------------------
 typedef enum tt__input_kind_e {
   TT__INPUT_SLOT,    // the value of slot `index`
   TT__INPUT_SCALAR,  // argument arg, list element index, as dtype
@@ -236,8 +233,7 @@ void tt__error_defer(int device, tt_status_t status);
 // Outside the lock: waits for all pending ones; the first failure.
 tt_status_t tt__check_all(int device) TT_MUST_USE;
 
-// --- windows (window.c)
-// ---------------------------------------------------------------------------
+// --- windows (window.c) --------------------------------------------------------------------------
 tt_status_t tt__window_append(tt__window_t *window, tt__frame_t *frame, tt__instance_t *instance,
                               tt_outs_t *outs) TT_MUST_USE;
 tt_status_t tt__window_flush(tt__window_t *window) TT_MUST_USE;
@@ -247,8 +243,7 @@ tt_status_t tt__window_create(int device, tt__window_t **out_window) TT_MUST_USE
 tt_status_t tt__flush_device(int device) TT_MUST_USE;
 tt_status_t tt__flush_stream(int device, int64_t stream) TT_MUST_USE;
 
-// --- recording (recorder.c)
-// -----------------------------------------------------------------------
+// --- recording (recorder.c) ----------------------------------------------------------------------
 tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
 // Fresh storages for the instance's results, their versions not set.
 tt_status_t tt__outs_make(const tt__instance_t *instance, int device, tt_outs_t *outs) TT_MUST_USE;
@@ -263,8 +258,7 @@ void tt__scalar_input(const tt__input_t *input, const tt_call_t *call, uint64_t 
 void tt__random_draw(const tt__instance_t *instance, const tt_call_t *call, uint64_t *out_seed,
                      uint64_t *out_offset);
 
-// --- the engine (engine.c)
-// ------------------------------------------------------------------------
+// --- the engine (engine.c) -----------------------------------------------------------------------
 typedef struct tt__engine_s {
   pthread_mutex_t lock;
   tt_client_t *client;

@@ -58,8 +58,7 @@ void tt__output_set(const tt__instance_t *n, uint32_t o, const tt__frame_t *fram
   tt__storage_set(s, version);
 }
 
-// --- Strict
-// ---------------------------------------------------------------------------------------
+// --- Strict --------------------------------------------------------------------------------------
 
 static void scalar_input(const tt__input_t *input, const tt_call_t *call, tt_input_t *to) {
   const tt_arg_t *arg = &call->args[input->arg];
@@ -176,8 +175,7 @@ static tt_status_t submit(tt__instance_t *n, const tt__frame_t *frame, tt_outs_t
   return s;
 }
 
-// --- the call
-// ---------------------------------------------------------------------------------------
+// --- the call ------------------------------------------------------------------------------------
 
 // Finds or makes the instance. Gives up the lock on a miss, so the key is made anew after one.
 static tt_status_t find_instance(tt__frame_t *frame, tt__instance_t **out_instance) {

@@ -71,9 +71,12 @@ static tt_status_t flush_and_mark(int device, int64_t stream, tt_marker_t **out_
 
 tt_status_t tt_stream_synchronize(int device, int64_t stream) {
   tt_marker_t *marker = NULL;
-  TT_RETURN_IF_ERROR(flush_and_mark(device, stream, &marker));
-  tt_status_t s = tt_marker_await(marker);
-  tt_marker_release(marker);
+  TT_RETURN_IF_ERROR(tt__ready(device));
+  tt_status_t s = flush_and_mark(device, stream, &marker);
+  if (!s) {
+    s = tt_marker_await(marker);
+    tt_marker_release(marker);
+  }
   return tt_status_join(tt__check_all(device), s);
 }
 

@@ -268,8 +268,7 @@ tt_status_t tt__host_unique_dim_consecutive(const tt_call_t *call, tt_outs_t *ou
   return unique(call, &u, outs);
 }
 
-// --- neighbours
-// ---------------------------------------------------------------------------------------
+// --- neighbours ----------------------------------------------------------------------------------
 
 static tt_status_t count_bins(const tt_call_t *call, const int64_t *values, int64_t n,
                               const double *weights, tt_dtype_t dtype, tt_outs_t *outs) {

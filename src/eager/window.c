@@ -35,8 +35,7 @@ void tt__window_reset(tt__window_t *w) {
   w->hash = TT_HASH_SEED;
 }
 
-// --- appending
-// ------------------------------------------------------------------------------------
+// --- appending -----------------------------------------------------------------------------------
 
 // Makes room first, so that nothing fails half-way.
 static bool make_room(tt__window_t *w, const tt__instance_t *n) {
@@ -127,8 +126,7 @@ tt_status_t tt__window_append(tt__window_t *w, tt__frame_t *frame, tt__instance_
   return TT_OK_STATUS;
 }
 
-// --- flushing
-// ---------------------------------------------------------------------------------------
+// --- flushing ------------------------------------------------------------------------------------
 
 // The trace's key gets what a program also depends on: which values are still wanted, and which
 // inputs nobody else holds.
