@@ -9,6 +9,8 @@ typedef struct tt_arena_block_s {
   size_t size;  // of the memory behind the header
 } tt_arena_block_t;
 
+enum { LARGEST_BLOCK = 256 * 1024 };
+
 #define HEADER_SIZE tt_align_up(sizeof(tt_arena_block_t), 16)
 
 void tt_arena_init(tt_arena_t *arena, size_t block_size) {
@@ -56,6 +58,8 @@ static void *alloc_slow(tt_arena_t *arena, size_t size) {
     arena->head->next = block;
     return memory;
   }
+  // Later blocks are larger: big programs should not pay for many small allocations.
+  if (arena->head && arena->block_size < LARGEST_BLOCK) arena->block_size *= 2;
   block->next = arena->head;
   arena->head = block;
   arena->cursor = memory + size;

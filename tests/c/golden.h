@@ -20,7 +20,7 @@ static char *golden_read(const char *path, size_t *out_size) {
   return text;
 }
 
-static void golden_file(const char *path, tt_status_t (*pass)(tt_graph_t *, const char *)) {
+__attribute__((unused)) static void golden_file(const char *path, tt_status_t (*pass)(tt_graph_t *, const char *)) {
   size_t size, printed_size;
   char *text = golden_read(path, &size), *printed;
   tt_graph_t *g;
@@ -54,7 +54,7 @@ static void golden_file(const char *path, tt_status_t (*pass)(tt_graph_t *, cons
 }
 
 // Every *.mlir of tests/golden/<folder>, found beside the test's own source.
-static void golden_folder(const char *source, const char *folder,
+__attribute__((unused)) static void golden_folder(const char *source, const char *folder,
                           tt_status_t (*pass)(tt_graph_t *, const char *)) {
   char root[1024], path[2048];
   snprintf(root, sizeof root, "%s", source);

@@ -1,0 +1,37 @@
+module @jit__lambda attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<4xf32>) -> (tensor<4xf32> {jax.result_info = "result"}) {
+    %c = stablehlo.constant dense<0> : tensor<i32>
+    %c_0 = stablehlo.constant dense<2> : tensor<i32>
+    %0 = stablehlo.clamp %c, %arg0, %c_0 : tensor<i32>
+    %1 = "stablehlo.case"(%0) ({
+      %2 = stablehlo.sine %arg1 : tensor<4xf32>
+      stablehlo.return %2 : tensor<4xf32>
+    }, {
+      %2 = stablehlo.cosine %arg1 : tensor<4xf32>
+      stablehlo.return %2 : tensor<4xf32>
+    }, {
+      %2 = stablehlo.tan %arg1 : tensor<4xf32>
+      stablehlo.return %2 : tensor<4xf32>
+    }) : (tensor<i32>) -> tensor<4xf32>
+    return %1 : tensor<4xf32>
+  }
+}
+// ----
+module @"jit__lambda" attributes {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 1 : i32} {
+  func.func public @main(%arg0: tensor<i32>, %arg1: tensor<4xf32>) -> (tensor<4xf32>) {
+    %0 = stablehlo.constant dense<0> : tensor<i32>
+    %1 = stablehlo.constant dense<2> : tensor<i32>
+    %2 = "stablehlo.clamp"(%0, %arg0, %1)  : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<i32>
+    %3 = "stablehlo.case"(%2) ({
+      %4 = stablehlo.sine %arg1 : tensor<4xf32>
+      stablehlo.return %4 : tensor<4xf32>
+    }, {
+      %5 = stablehlo.cosine %arg1 : tensor<4xf32>
+      stablehlo.return %5 : tensor<4xf32>
+    }, {
+      %6 = stablehlo.tan %arg1 : tensor<4xf32>
+      stablehlo.return %6 : tensor<4xf32>
+    }) : (tensor<i32>) -> tensor<4xf32>
+    return %3 : tensor<4xf32>
+  }
+}
