@@ -330,6 +330,7 @@ static tt_status_t build_cluster(pass_t *s, const cluster_t *c, const tt_value_t
   for (uint32_t i = 0; i < c->stored; i++) {
     memset(&roots[i], 0, sizeof roots[i]);
     roots[i].value = stored[i];
+    roots[i].member = true;
     roots[i].view = identity;
     roots[i].write = i;
     int64_t stride = 1;

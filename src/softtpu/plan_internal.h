@@ -168,6 +168,8 @@ tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *node,
 tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *node);
+bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *node);
+bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
 bool tt__dot_fits(const tt__planner_t *p, const tt_node_t *node);
 // Whether the node's step computes operand i inside its own tile program.
 bool tt__plan_soft_operand(const tt__planner_t *p, const tt_node_t *node, uint32_t i);

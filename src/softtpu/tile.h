@@ -101,6 +101,7 @@ typedef enum tt__built_e {
 typedef struct tt__tile_root_s {
   tt_value_t value;
   tt__view_t view;       // over the base iteration space
+  bool member;           // of the cluster that this program computes, not read from memory
   bool into_register;    // no store: the caller reads out_reg, a `wide` register
   // the store, by base dimension, in elements of the output
   uint32_t write;

@@ -568,10 +568,8 @@ static void build_roots(tt__build_t *b) {
     const tt__view_t *interned = intern(b, &view);
     if (!interned) return;
     if (i == 0) b->identity = interned;
-    const tt__value_t *info = &b->p->values[root->value];
-    bool computed = !root->into_register && info->role == TT__ROLE_MEMBER;
-    if (computed) b->cluster = info->cluster;
-    entry_t *e = get(b, root->value, interned, computed);
+    if (root->member) b->cluster = b->p->values[root->value].cluster;
+    entry_t *e = get(b, root->value, interned, root->member);
     if (!e) return;
     if (root->into_register) {
       s->out_regs[i] = get_wide(b, e);
