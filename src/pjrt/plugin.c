@@ -145,11 +145,13 @@ static bool has_tpu(void) {
   return found;
 }
 
-// Without a TPU libtpu would ask a metadata server for many minutes. What the user set stays.
+// Without a TPU libtpu would ask a metadata server for many minutes, and refuse a second process
+// that only compiles. What the user set stays.
 static void prepare_libtpu(void) {
   if (!has_tpu()) {
     setenv("TPU_SKIP_MDS_QUERY", "1", 0);
     setenv("TPU_WORKER_HOSTNAMES", "localhost", 0);
+    setenv("ALLOW_MULTIPLE_LIBTPU_LOAD", "1", 0);
   }
   setenv("TPU_LOG_DIR", "disabled", 0);
   setenv("TPU_STDERR_LOG_LEVEL", "2", 0);
