@@ -47,7 +47,7 @@ def vendor_header():
 HEADER = vendor_header()
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 pytestmark = [
-    pytest.mark.skipif(HEADER is None, reason="xla-cpu-pjrt, which ships a header, is not installed"),
+    pytest.mark.skipif(HEADER is None, reason="xla-cpu-pjrt with its header is not installed"),
     pytest.mark.skipif(CC is None, reason="no C compiler"),
 ]
 

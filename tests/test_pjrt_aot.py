@@ -42,7 +42,7 @@ func.func @main() -> tensor<f32> {
   return %4 : tensor<f32>
 }
 """
-UNBOUNDED = "func.func @main(%a: tensor<?x8xf32>) -> tensor<?x8xf32> { return %a : tensor<?x8xf32> }"
+UNBOUNDED = "func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
 ALL_REDUCE = """
 func.func @main(%arg0: tensor<1024xf32>) -> tensor<1024xf32> {
   %0 = "stablehlo.all_reduce"(%arg0) <{replica_groups = dense<[[0, 1, 2, 3]]> : tensor<1x4xi64>}> ({

@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "opt/opt.h"
 #include "pjrt/internal.h"
 
 #define SMALL_COUNT 32
@@ -62,11 +63,21 @@ tt_status_t tt_client_compile_text(tt_client_t *client, const char *text, size_t
   return compile_text(client, text, size, out_executable);
 }
 
+// The graph as a text of StableHLO alone.
+static tt_status_t print_plain(const tt_graph_t *graph, char **out_text, size_t *out_size) {
+  tt_graph_t *plain;
+  TT_RETURN_IF_ERROR(tt_graph_clone(graph, &plain));
+  tt_status_t status = tt_expand_chlo(plain);
+  if (!status) status = tt_graph_print(plain, out_text, out_size);
+  tt_graph_destroy(plain);
+  return status;
+}
+
 static tt_status_t compile_graph(tt_client_t *client, const tt_graph_t *graph,
                                  tt_executable_t **out_executable) {
   char *text;
   size_t size;
-  TT_RETURN_IF_ERROR(tt_graph_print(graph, &text, &size));
+  TT_RETURN_IF_ERROR(print_plain(graph, &text, &size));
   tt_status_t status = compile_text(client, text, size, out_executable);
   tt_free(text);
   if (status) return status;

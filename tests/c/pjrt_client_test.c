@@ -168,6 +168,32 @@ TEST(wrong_arguments) {
   tt_executable_release(add);
 }
 
+// chlo ops reach every plugin: as themselves or written in StableHLO.
+TEST(chlo) {
+  tt_graph_t *graph;
+  int64_t n = 5;
+  tt_value_t x, y;
+  EXPECT_OK(tt_graph_create("main", &graph));
+  EXPECT_OK(tt_graph_argument(graph, graph->main, vector(&n), &x));
+  tt_build_t b = tt_build_on(graph, graph->main);
+  y = tt_emit_unary(&b, TT_OP_ERF, x);
+  EXPECT_OK(tt_build_finish(&b));
+  EXPECT_OK(tt_graph_return(graph, graph->main, &y, 1));
+  tt_executable_t *executable = NULL;
+  EXPECT_OK(tt_client_compile(client, graph, &executable));
+  tt_graph_destroy(graph);
+  if (!executable) return;
+  tt_buffer_t *in_buffer = upload(0, n, -1, 0.5f), *out = NULL;
+  tt_input_t inputs[] = {in(in_buffer)};
+  EXPECT_OK(tt_executable_execute(executable, 0, inputs, 1, &out));
+  float data[5];
+  EXPECT_OK(tt_buffer_read(out, data, sizeof data));
+  for (int i = 0; i < 5; i++) EXPECT(fabs(data[i] - erf(-1 + 0.5 * i)) < 1e-6);
+  tt_buffer_release(in_buffer);
+  tt_buffer_release(out);
+  tt_executable_release(executable);
+}
+
 TEST(text) {
   const char *program =
       "module {\n"
@@ -329,6 +355,7 @@ int main(void) {
       scalars_in_the_call,
       chain,
       text,
+      chlo,
       bad_text,
       donated_is_dead,
       wrong_arguments,
