@@ -270,7 +270,9 @@ static bool same_whole(const tt_tensor_t *a, const tt_tensor_t *b) {
 // One whole storage into another of the same type: both name the same value from now on, and the
 // first one that is written gets its own. False where that cannot be.
 static bool share_version(const tt_tensor_t *dst, const tt_tensor_t *src) {
-  if (atomic_load(&tt__engine.mode) == TT_MODE_DEBUG || !same_whole(dst, src)) return false;
+  bool plain = atomic_load(&tt__engine.mode) == TT_MODE_DEBUG ||
+               tt__capture_window(tt_storage_device(dst->storage)) != NULL;
+  if (plain || !same_whole(dst, src)) return false;
   tt__lock();
   tt__version_t *v = src->storage->version;
   bool whole = v && v->layout->bytes == dense_bytes(src);

@@ -118,6 +118,23 @@ tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_snapshot_t **out_snapsh
 tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) TT_MUST_USE;
 void tt_snapshot_release(tt_snapshot_t *snapshot);  // NULL-safe
 
+// --- captured programs ---------------------------------------------------------------------------
+// For torch.compile: between begin and end the calls of this thread are recorded, not run, whatever
+// the mode; end makes a callable of them. A capture changes nothing: inputs hold afterwards what
+// they held before, and values made meanwhile are gone. Reading a value while capturing fails
+// (UNIMPLEMENTED, "capture: ..."). Outputs are tensors made by the captured calls, or over an
+// input's storage. An input that the calls write is written by each run.
+typedef struct tt_capture_s tt_capture_t;
+tt_status_t tt_capture_begin(int device, const tt_tensor_t *inputs, uint32_t count,
+                             tt_capture_t **out_capture) TT_MUST_USE;
+tt_status_t tt_capture_end(tt_capture_t *capture, const tt_tensor_t *outputs,
+                           uint32_t count) TT_MUST_USE;
+// One program. Inputs with other metadata or held in another layout than the captured ones:
+// NOT_FOUND, "capture: ..."; capture again then. Draws random numbers anew.
+tt_status_t tt_capture_run(tt_capture_t *capture, const tt_tensor_t *inputs, uint32_t count,
+                           tt_outs_t *outs) TT_MUST_USE;
+void tt_capture_destroy(tt_capture_t *capture);  // also before its end; NULL-safe
+
 // --- random numbers ------------------------------------------------------------------------------
 // A generator is a seed and an offset; every op that draws advances the offset. Refcounted.
 typedef struct tt_generator_s tt_generator_t;

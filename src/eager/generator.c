@@ -49,6 +49,13 @@ void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset) {
   tt__unlock();
 }
 
+void tt__generator_advance(int device, uint64_t count, uint64_t *out_seed, uint64_t *out_offset) {
+  tt_generator_t *g = default_of(device);
+  *out_seed = g->seed;
+  *out_offset = g->offset;
+  g->offset += count;
+}
+
 void tt__random_draw(const tt__instance_t *instance, const tt_call_t *call, uint64_t *out_seed,
                      uint64_t *out_offset) {
   tt_generator_t *g = NULL;

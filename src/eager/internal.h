@@ -240,6 +240,9 @@ tt_status_t tt__window_flush(tt__window_t *window) TT_MUST_USE;
 void tt__window_forget(tt__window_t *window, tt__version_t *version);  // a pending version dies
 bool tt__window_is_empty(const tt__window_t *window);
 tt_status_t tt__window_create(int device, tt__window_t **out_window) TT_MUST_USE;
+void tt__window_destroy(tt__window_t *window);
+// Values that nobody will compute: those who hold them get `error` (copied) to read.
+void tt__window_give_up(tt__window_t *window, tt_status_t error);
 tt_status_t tt__flush_device(int device) TT_MUST_USE;
 tt_status_t tt__flush_stream(int device, int64_t stream) TT_MUST_USE;
 
@@ -254,6 +257,8 @@ void tt__output_set(const tt__instance_t *instance, uint32_t o, const tt__frame_
 // What the program gets for an input that is no slot.
 void tt__scalar_input(const tt__input_t *input, const tt_call_t *call, uint64_t seed,
                       uint64_t offset, tt_input_t *out_input);
+// Takes the default generator's numbers and moves it on by `count`.
+void tt__generator_advance(int device, uint64_t count, uint64_t *out_seed, uint64_t *out_offset);
 // Seed and offset for a call that draws; moves the generator on.
 void tt__random_draw(const tt__instance_t *instance, const tt_call_t *call, uint64_t *out_seed,
                      uint64_t *out_offset);
@@ -267,7 +272,8 @@ typedef struct tt__engine_s {
   _Atomic bool started, forked, check_finite;
   tt_eager_hooks_t hooks;
   tt_eager_stats_t stats;
-  uint64_t serial;  // of calls
+  uint64_t serial;       // of calls
+  _Atomic int captures;  // threads that are capturing
 } tt__engine_t;
 extern tt__engine_t tt__engine;
 static inline void tt__lock(void) { pthread_mutex_lock(&tt__engine.lock); }
@@ -277,6 +283,11 @@ tt_status_t tt__ready(int device) TT_MUST_USE;
 tt_status_t tt__no_host_memory(void) TT_MUST_USE;
 int64_t tt__now_ns(void);
 const char *tt__plugin(void);  // the plugin to load (plugin.c)
+
+// The window of the program that this thread captures on the device, or NULL (capture.c).
+tt__window_t *tt__capture_window(int device);
+// What reading a value of such a window gives.
+tt_status_t tt__capture_read(tt_capture_t *capture) TT_MUST_USE;
 
 tt__window_t *tt__stream_window(int device);  // of the calling thread's current stream
 // Debug mode, outside the lock, after a call that ended with `status` (taken over): waits for its

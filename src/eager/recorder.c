@@ -201,8 +201,13 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
   TT_RETURN_IF_ERROR(tt__outs_make(n, device, outs));
   tt__engine.stats.ops_recorded++;
   tt_status_t s;
-  if (atomic_load_explicit(&tt__engine.mode, memory_order_relaxed) == TT_MODE_DEFER_AND_FUSE) {
-    tt__window_t *window = tt__stream_window(device);
+  tt__window_t *capture = NULL;
+  if (__builtin_expect(atomic_load_explicit(&tt__engine.captures, memory_order_relaxed), 0)) {
+    capture = tt__capture_window(device);
+  }
+  if (capture ||
+      atomic_load_explicit(&tt__engine.mode, memory_order_relaxed) == TT_MODE_DEFER_AND_FUSE) {
+    tt__window_t *window = capture ? capture : tt__stream_window(device);
     s = window ? tt__window_append(window, frame, n, outs) : tt__no_host_memory();
   } else {
     s = submit(n, frame, outs);

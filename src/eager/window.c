@@ -25,12 +25,27 @@ void tt__window_forget(tt__window_t *window, tt__version_t *version) {
   window->pending[version->number] = NULL;
 }
 
+void tt__window_destroy(tt__window_t *w) {
+  tt_status_t gone = TT_ERROR(INVALID_ARGUMENT, "the value was made while a program was captured");
+  tt__window_give_up(w, gone);
+  tt_status_release(gone);
+  tt__window_reset(w);
+  tt_free(w->trace);
+  tt_free(w->ops);
+  tt_free(w->pending);
+  tt_free(w->externals);
+  tt_free(w->scalars);
+  tt_free(w->layouts);
+  tt_free(w->draws);
+  tt_free(w);
+}
+
 void tt__window_reset(tt__window_t *w) {
   static uint64_t last_epoch;
   for (uint32_t i = 0; i < w->external_count; i++) tt__version_release(w->externals[i]);
   w->epoch = ++last_epoch;
   w->trace_count = w->op_count = w->pending_count = w->external_count = w->scalar_count = 0;
-  w->check_count = 0;
+  w->check_count = w->draw_count = 0;
   w->bytes = 0;
   w->hash = TT_HASH_SEED;
 }
@@ -48,7 +63,11 @@ static bool make_room(tt__window_t *w, const tt__instance_t *n) {
          tt_grow((void **)&w->externals, &w->external_capacity,
                  w->external_count + n->slot_input_count, sizeof *w->externals) &&
          tt_grow((void **)&w->scalars, &w->scalar_capacity, w->scalar_count + scalars,
-                 sizeof *w->scalars);
+                 sizeof *w->scalars) &&
+         (!w->capture ||
+          (tt_grow((void **)&w->layouts, &w->layout_capacity, w->pending_count + n->output_count,
+                   sizeof *w->layouts) &&
+           tt_grow((void **)&w->draws, &w->draw_capacity, w->draw_count + 1, sizeof *w->draws)));
 }
 
 // Inputs that another window has yet to compute, and inputs that are lost, are dealt with before
@@ -74,10 +93,26 @@ static uint32_t reference(tt__window_t *w, tt__version_t *v) {
   return TT__EXTERNAL | v->external;
 }
 
+// A captured call draws when it is run: here only where its seed and offset stand.
+static void note_draw(tt__window_t *w, const tt__instance_t *n) {
+  tt__draw_t d = {n->random_count, UINT32_MAX, UINT32_MAX};
+  uint32_t scalar = w->scalar_count;
+  for (uint32_t i = 0; i < n->input_count; i++) {
+    if (n->inputs[i].kind == TT__INPUT_SLOT) continue;
+    if (n->inputs[i].kind == TT__INPUT_SEED) d.seed = scalar;
+    if (n->inputs[i].kind == TT__INPUT_OFFSET) d.offset = scalar;
+    scalar++;
+  }
+  w->draws[w->draw_count++] = d;
+}
+
 static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_t *n) {
   uint64_t seed = 0, offset = 0, hash = tt_hash_word(w->hash, n->id);
   uint32_t *words = w->trace + w->trace_count;
-  if (n->random_count) tt__random_draw(n, frame->call, &seed, &offset);
+  if (n->random_count && w->capture)
+    note_draw(w, n);
+  else if (n->random_count)
+    tt__random_draw(n, frame->call, &seed, &offset);
   w->trace_count += n->window_words;
   *words++ = n->id;
   for (uint32_t i = 0; i < n->input_count; i++) {
@@ -99,6 +134,7 @@ static tt_status_t add_outputs(tt__window_t *w, const tt__frame_t *frame, tt__in
                                tt_outs_t *outs) {
   for (uint32_t o = 0; o < n->output_count; o++) {
     tt__version_t *v = tt__version_make(n->outputs[o].layout, NULL);
+    if (w->capture) w->layouts[w->pending_count] = n->outputs[o].layout;
     w->pending[w->pending_count++] = v;  // a NULL is a value nobody wants
     if (!v) continue;
     v->window = w;
@@ -113,7 +149,7 @@ static tt_status_t add_outputs(tt__window_t *w, const tt__frame_t *frame, tt__in
 
 tt_status_t tt__window_append(tt__window_t *w, tt__frame_t *frame, tt__instance_t *n,
                               tt_outs_t *outs) {
-  if (w->op_count >= MOST_OPS || w->bytes > w->most_bytes) {
+  if (!w->capture && (w->op_count >= MOST_OPS || w->bytes > w->most_bytes)) {
     // Its error is told by who reads its results, or by the next synchronisation.
     tt__error_defer(w->device, tt__window_flush(w));
     tt__period_look(&w->period);
@@ -122,7 +158,8 @@ tt_status_t tt__window_append(tt__window_t *w, tt__frame_t *frame, tt__instance_
   if (!make_room(w, n)) return tt__no_host_memory();
   write_trace(w, frame, n);
   TT_RETURN_IF_ERROR(add_outputs(w, frame, n, outs));
-  if (tt__period_step(&w->period, n->id)) tt__error_defer(w->device, tt__window_flush(w));
+  if (!w->capture && tt__period_step(&w->period, n->id))
+    tt__error_defer(w->device, tt__window_flush(w));
   return TT_OK_STATUS;
 }
 
@@ -130,24 +167,29 @@ tt_status_t tt__window_append(tt__window_t *w, tt__frame_t *frame, tt__instance_
 
 // The trace's key gets what a program also depends on: which values are still wanted, and which
 // inputs nobody else holds.
-static bool finish_key(tt__window_t *w, uint64_t *out_hash) {
+bool tt__window_key(tt__window_t *w) {
   uint32_t live_words = (w->pending_count + 31) / 32, own_words = (w->external_count + 31) / 32;
   if (!tt_grow((void **)&w->trace, &w->trace_capacity, w->trace_count + live_words + own_words,
                sizeof *w->trace)) {
     return false;
   }
-  uint32_t *live = w->trace + w->trace_count, *own = live + live_words;
-  memset(live, 0, (live_words + own_words) * sizeof *live);
+  memset(w->trace + w->trace_count, 0, (live_words + own_words) * sizeof *w->trace);
+  w->live = w->trace_count;
+  w->own = w->live + live_words;
+  w->key_count = w->own + own_words;
+  return true;
+}
+
+static bool finish_key(tt__window_t *w, uint64_t *out_hash) {
+  if (!tt__window_key(w)) return false;
+  uint32_t *live = w->trace + w->live, *own = w->trace + w->own;
   for (uint32_t i = 0; i < w->pending_count; i++) {
     live[i / 32] |= (uint32_t)(w->pending[i] != NULL) << i % 32;
   }
   for (uint32_t i = 0; i < w->external_count; i++) {
     own[i / 32] |= (uint32_t)(w->externals[i]->refs == 1) << i % 32;
   }
-  w->live = w->trace_count;
-  w->own = w->live + live_words;
-  w->key_count = w->own + own_words;
-  *out_hash = tt_hash_bytes(w->hash, live, (live_words + own_words) * sizeof *live);
+  *out_hash = tt_hash_bytes(w->hash, live, (w->key_count - w->live) * sizeof *live);
   return true;
 }
 
@@ -177,9 +219,10 @@ static tt_status_t hand_out(tt__window_t *w, tt__fused_t *p, tt_buffer_t **buffe
 }
 
 // The values that got no buffer will tell why. (A failed check comes with buffers.)
-static void give_up(tt__window_t *w, tt_status_t error) {
+void tt__window_give_up(tt__window_t *w, tt_status_t error) {
   for (uint32_t i = 0; i < w->pending_count; i++) {
     tt__version_t *v = w->pending[i];
+    w->pending[i] = NULL;
     if (!v || v->window != w) continue;
     v->window = NULL;
     v->error = tt_status_clone(error);
@@ -202,9 +245,10 @@ static tt_status_t flush(tt__window_t *w) {
 
 tt_status_t tt__window_flush(tt__window_t *w) {
   if (w->op_count == 0) return TT_OK_STATUS;
+  if (w->capture) return tt__capture_read(w->capture);
   tt__engine.stats.windows_flushed++;
   tt_status_t s = flush(w);
-  if (s) give_up(w, s);
+  if (s) tt__window_give_up(w, s);
   tt__period_flushed(&w->period);
   tt__window_reset(w);
   return s;

@@ -19,6 +19,12 @@ void tt__period_look(tt__period_t *p);
 bool tt__period_step(tt__period_t *p, uint32_t id);
 static inline void tt__period_flushed(tt__period_t *p) { p->phase = 0; }
 
+// A captured call that draws: which scalars are its seed and offset (UINT32_MAX: none).
+typedef struct tt__draw_s {
+  uint64_t count;
+  uint32_t seed, offset;
+} tt__draw_t;
+
 #define TT__EXTERNAL 0x80000000u
 
 // The trace: for each op its instance's number and then, for each of the instance's slot inputs, a
@@ -26,8 +32,9 @@ static inline void tt__period_flushed(tt__period_t *p) { p->phase = 0; }
 // input. At a flush two bit sets follow: the live values, the inputs that nobody else holds.
 struct tt__window_s {
   int device;
-  uint64_t epoch;  // no two windows, nor the same after a flush, have the same
-  uint64_t hash;   // of the trace
+  tt_capture_t *capture;  // NULL: a stream's window
+  uint64_t epoch;         // no two windows, nor the same after a flush, have the same
+  uint64_t hash;          // of the trace
   uint32_t *trace;
   uint32_t trace_count, trace_capacity;
   uint32_t live, own,
@@ -40,11 +47,18 @@ struct tt__window_s {
   uint32_t external_count, external_capacity;
   tt_input_t *scalars;  // run-time scalars of all ops, in order
   uint32_t scalar_count, scalar_capacity;
+  // Only while capturing: the layouts of the values by number, and the draws of random numbers.
+  const tt__layout_t **layouts;
+  uint32_t layout_capacity;
+  tt__draw_t *draws;
+  uint32_t draw_count, draw_capacity;
   uint32_t check_count;
   size_t bytes, most_bytes;  // of values made since the last flush
   tt__period_t period;
 };
 void tt__window_reset(tt__window_t *w);
+// Makes room for the bit sets behind the trace, all zero. False without memory.
+bool tt__window_key(tt__window_t *w) TT_MUST_USE;
 
 // A window's program: outputs are the live values in order, then the check number.
 typedef struct tt__fused_s {
