@@ -170,6 +170,7 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
+bool tt__conv_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__dot_fits(const tt__planner_t *p, const tt_node_t *node);
 // Whether the node's step computes operand i inside its own tile program.
 bool tt__plan_soft_operand(const tt__planner_t *p, const tt_node_t *node, uint32_t i);

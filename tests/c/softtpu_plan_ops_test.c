@@ -86,4 +86,45 @@ TEST(attention_shapes) {
   finish1(tt_emit_matmul(&build, qt, kt, TT_F32), 16);
 }
 
-TEST_MAIN(large_reductions, matrix_products, attention_shapes)
+// Forward convolutions and both gradients as the lowerings write them.
+static void conv_case(tt_dtype_t d, int64_t groups, int64_t stride, int64_t pad, int64_t dilation, int64_t k) {
+  int64_t n = 3, ci = 4 * groups, co = 6 * groups, h = 11, w = 9;
+  int64_t oh = (h + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
+  int64_t ow = (w + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
+  int64_t span = dilation * (k - 1);
+  const int64_t *ones = DIMS(1, 1), *strides = DIMS(stride, stride), *dil = DIMS(dilation, dilation);
+  distance_floor = 50;
+  start();
+  tt_value_t x = argument(d, 4, DIMS(n, ci, h, w)), kernel = argument(d, 4, DIMS(co, ci / groups, k, k));
+  tt_conv_t forward = {strides, DIMS(pad, pad, pad, pad), ones, dil, NULL, groups, 1};
+  finish1(tt_emit_conv(&build, x, kernel, &forward, d), 64);
+  start();
+  tt_value_t g = argument(d, 4, DIMS(n, co, oh, ow));
+  kernel = argument(d, 4, DIMS(co / groups, ci, k, k));
+  tt_value_t swapped = groups == 1 ? tt_emit_transpose(&build, kernel, DIMS(1, 0, 2, 3))
+                                   : tt_emit_reshape(&build, kernel, 4, DIMS(ci, co / groups, k, k));
+  tt_conv_t input = {ones, DIMS(span - pad, h + span - (oh - 1) * stride - 1 - (span - pad), span - pad,
+                                w + span - (ow - 1) * stride - 1 - (span - pad)),
+                     strides, dil, ones, groups, 1};
+  finish1(tt_emit_conv(&build, g, swapped, &input, d), 64);
+  start();
+  x = argument(d, 4, DIMS(n, ci, h, w));
+  g = argument(d, 4, DIMS(n, co, oh, ow));
+  tt_conv_t weight = {dil, DIMS(pad, span + (oh - 1) * stride + 1 - h - pad, pad, span + (ow - 1) * stride + 1 - w - pad),
+                      ones, strides, NULL, 1, groups};
+  tt_value_t r = tt_emit_conv(&build, tt_emit_transpose(&build, x, DIMS(1, 0, 2, 3)),
+                              tt_emit_transpose(&build, g, DIMS(1, 0, 2, 3)), &weight, d);
+  finish1(tt_emit_transpose(&build, r, DIMS(1, 0, 2, 3)), 64);
+}
+
+TEST(convolutions) {
+  static const tt_dtype_t types[] = {TT_F32, TT_F64, TT_BF16};
+  for (int t = 0; t < 3; t++)
+    for (int64_t groups = 1; groups <= 3; groups += 2)
+      for (int64_t stride = 1; stride <= 2; stride++)
+        for (int64_t pad = 0; pad <= 2; pad++)
+          for (int64_t dilation = 1; dilation <= 2; dilation++)
+            for (int64_t k = 1; k <= 3; k++) conv_case(types[t], groups, stride, pad, dilation, k);
+}
+
+TEST_MAIN(convolutions, large_reductions, matrix_products, attention_shapes)
