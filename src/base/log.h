@@ -11,7 +11,12 @@
 extern "C" {
 #endif
 
-typedef enum tt_log_level_e { TT_LOG_ERROR, TT_LOG_WARNING, TT_LOG_INFO, TT_LOG_DEBUG } tt_log_level_t;
+typedef enum tt_log_level_e {
+  TT_LOG_ERROR,
+  TT_LOG_WARNING,
+  TT_LOG_INFO,
+  TT_LOG_DEBUG
+} tt_log_level_t;
 
 // Thread-safe. Messages above the level (TORCHTPU_LOG: error, warning (default), info, debug) are
 // dropped. One call is one line; the newline is added.

@@ -16,8 +16,8 @@ tt_status_t tt_pool_create(uint32_t thread_count, tt_pool_t **out_pool) TT_MUST_
 void tt_pool_destroy(tt_pool_t *pool);
 uint32_t tt_pool_thread_count(const tt_pool_t *pool);
 
-// Runs fn over [0, count) split in contiguous ranges of at least `grain`; returns when all are done.
-// One caller at a time; a call from inside a task runs inline.
+// Runs fn over [0, count) split in contiguous ranges of at least `grain`; returns when all are
+// done. One caller at a time; a call from inside a task runs inline.
 void tt_pool_run(tt_pool_t *pool, int64_t count, int64_t grain, tt_pool_fn_t fn, void *context);
 
 #endif  // TT_BASE_POOL_H_

@@ -85,20 +85,18 @@ tt_code_t tt_status_code(tt_status_t status) { return status ? status->code : TT
 const char *tt_status_message(tt_status_t status) { return status ? status->message : ""; }
 
 const char *tt_status_exception(tt_status_t status) {
-  static const char *const names[] = {
-      "",
+  static const char *const names[] = {"",
 #define X(name, exception) exception,
-      TT_CODES(X)
+                                      TT_CODES(X)
 #undef X
   };
   return names[tt_status_code(status)];
 }
 
 const char *tt_code_name(tt_code_t code) {
-  static const char *const names[] = {
-      "OK",
+  static const char *const names[] = {"OK",
 #define X(name, exception) #name,
-      TT_CODES(X)
+                                      TT_CODES(X)
 #undef X
   };
   return (size_t)code < sizeof names / sizeof *names ? names[code] : "?";

@@ -1,4 +1,5 @@
-// The one status type. NULL is OK; anything else is owned by the receiver, who propagates or releases it.
+// The one status type. NULL is OK; anything else is owned by the receiver, who propagates or
+// releases it.
 #ifndef TT_BASE_STATUS_H_
 #define TT_BASE_STATUS_H_
 
@@ -13,18 +14,18 @@ extern "C" {
 #define TT_PRINTF(f, a) __attribute__((format(printf, f, a)))
 
 // X(enum suffix, the Python exception that the bridge raises)
-#define TT_CODES(X)                           \
-  X(INVALID_ARGUMENT, "RuntimeError")         \
-  X(INDEX, "IndexError")                      \
-  X(VALUE, "ValueError")                      \
-  X(TYPE, "TypeError")                        \
-  X(UNIMPLEMENTED, "NotImplementedError")     \
-  X(OUT_OF_MEMORY, "torch.OutOfMemoryError")  \
-  X(NOT_FOUND, "RuntimeError")                \
-  X(UNAVAILABLE, "RuntimeError")              \
-  X(DEADLINE, "RuntimeError")                 \
-  X(LINALG, "torch.linalg.LinAlgError")       \
-  X(UNKNOWN, "RuntimeError")                  \
+#define TT_CODES(X)                          \
+  X(INVALID_ARGUMENT, "RuntimeError")        \
+  X(INDEX, "IndexError")                     \
+  X(VALUE, "ValueError")                     \
+  X(TYPE, "TypeError")                       \
+  X(UNIMPLEMENTED, "NotImplementedError")    \
+  X(OUT_OF_MEMORY, "torch.OutOfMemoryError") \
+  X(NOT_FOUND, "RuntimeError")               \
+  X(UNAVAILABLE, "RuntimeError")             \
+  X(DEADLINE, "RuntimeError")                \
+  X(LINALG, "torch.linalg.LinAlgError")      \
+  X(UNKNOWN, "RuntimeError")                 \
   X(INTERNAL, "RuntimeError")
 
 typedef enum tt_code_e {
@@ -40,37 +41,37 @@ typedef struct tt_status_s *tt_status_t;
 #define TT_OK_STATUS ((tt_status_t)0)
 
 // Makes a failed status; with no memory left it returns a static out-of-memory status, never NULL.
-tt_status_t tt_status_make(tt_code_t code, const char *file, int line, const char *format, ...)
-    TT_MUST_USE TT_PRINTF(4, 5);
+tt_status_t tt_status_make(tt_code_t code, const char *file, int line, const char *format,
+                           ...) TT_MUST_USE TT_PRINTF(4, 5);
 
 // Puts "context: " before the message; consumes and returns `status`.
-tt_status_t tt_status_annotate(tt_status_t status, const char *format, ...)
-    TT_MUST_USE TT_PRINTF(2, 3);
+tt_status_t tt_status_annotate(tt_status_t status, const char *format, ...) TT_MUST_USE
+    TT_PRINTF(2, 3);
 
 // A second owner's copy of a failed status (OK stays OK).
 tt_status_t tt_status_clone(tt_status_t status) TT_MUST_USE;
 
 tt_code_t tt_status_code(tt_status_t status);
-const char *tt_status_message(tt_status_t status);     // borrowed, "" for OK
-const char *tt_status_exception(tt_status_t status);   // Python exception's name
+const char *tt_status_message(tt_status_t status);    // borrowed, "" for OK
+const char *tt_status_exception(tt_status_t status);  // Python exception's name
 const char *tt_code_name(tt_code_t code);
-void tt_status_release(tt_status_t status);            // NULL-safe
+void tt_status_release(tt_status_t status);  // NULL-safe
 
 // Keeps `first` and drops `second`, or returns `second` where `first` is OK.
 tt_status_t tt_status_join(tt_status_t first, tt_status_t second) TT_MUST_USE;
 
 #define TT_ERROR(code, ...) tt_status_make(TT_##code, __FILE__, __LINE__, __VA_ARGS__)
 
-#define TT_RETURN_IF_ERROR(expr)          \
-  do {                                    \
-    tt_status_t tt_s_ = (expr);           \
+#define TT_RETURN_IF_ERROR(expr)             \
+  do {                                       \
+    tt_status_t tt_s_ = (expr);              \
     if (tt_s_ != TT_OK_STATUS) return tt_s_; \
   } while (0)
 
 // Our own bug: asserts in debug builds, an INTERNAL status in release builds.
 #ifdef NDEBUG
-#define TT_CHECK(cond)                                                                       \
-  do {                                                                                       \
+#define TT_CHECK(cond)                                                                          \
+  do {                                                                                          \
     if (!(cond)) return TT_ERROR(INTERNAL, "internal: check failed: %s; please report", #cond); \
   } while (0)
 #else

@@ -13,7 +13,9 @@ tt_status_t tt_build_finish(tt_build_t *b) {
   return s;
 }
 
-void tt_build_fail(tt_build_t *b, tt_status_t status) { b->status = tt_status_join(b->status, status); }
+void tt_build_fail(tt_build_t *b, tt_status_t status) {
+  b->status = tt_status_join(b->status, status);
+}
 
 const tt_type_t *tt_build_type(const tt_build_t *b, tt_value_t v) {
   if (b->status || v >= b->graph->value_count) return &failed_type;
@@ -82,8 +84,11 @@ tt_value_t tt_emit_compare(tt_build_t *b, tt_compare_t how, tt_value_t x, tt_val
   broadcast_both(b, TT_OP_COMPARE, &x, &y);
   const tt_value_t operands[] = {x, y};
   const tt_attr_t attr = tt_attr_int(TT_ATTR_COMPARISON_DIRECTION, how);
-  tt_node_spec_t spec = {.op = TT_OP_COMPARE, .operands = operands, .operand_count = 2,
-                         .attrs = &attr, .attr_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_COMPARE,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = &attr,
+                         .attr_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -116,8 +121,8 @@ tt_value_t tt_emit_convert(tt_build_t *b, tt_value_t x, tt_dtype_t dtype) {
     return tt_emit_convert(b, tt_emit_unary(b, TT_OP_REAL, x), dtype);
   }
   const tt_type_t to = {dtype, t->rank, t->dims};
-  tt_node_spec_t spec = {.op = TT_OP_CONVERT, .operands = &x, .operand_count = 1, .types = &to,
-                         .type_count = 1};
+  tt_node_spec_t spec = {
+      .op = TT_OP_CONVERT, .operands = &x, .operand_count = 1, .types = &to, .type_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -125,8 +130,11 @@ tt_value_t tt_emit_bitcast(tt_build_t *b, tt_value_t x, tt_dtype_t dtype, uint32
                            const int64_t *dims) {
   const tt_type_t to = {dtype, rank, dims};
   if (b->status || tt_type_equal(tt_build_type(b, x), &to)) return x;
-  tt_node_spec_t spec = {.op = TT_OP_BITCAST_CONVERT, .operands = &x, .operand_count = 1,
-                         .types = &to, .type_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_BITCAST_CONVERT,
+                         .operands = &x,
+                         .operand_count = 1,
+                         .types = &to,
+                         .type_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -153,8 +161,11 @@ void tt_emit_region_end(tt_build_t *b, tt_block_t *region, const tt_value_t *ret
 void tt_emit_while(tt_build_t *b, const tt_value_t *init, uint32_t count, tt_block_t *condition,
                    tt_block_t *body, tt_value_t *out_values) {
   tt_block_t *regions[] = {condition, body};
-  tt_node_spec_t spec = {.op = TT_OP_WHILE, .operands = init, .operand_count = count,
-                         .regions = regions, .region_count = 2};
+  tt_node_spec_t spec = {.op = TT_OP_WHILE,
+                         .operands = init,
+                         .operand_count = count,
+                         .regions = regions,
+                         .region_count = 2};
   tt_value_t first = tt_emit(b, &spec);
   for (uint32_t i = 0; i < count; i++) out_values[i] = b->status ? TT_NO_VALUE : first + i;
 }
@@ -162,14 +173,17 @@ void tt_emit_while(tt_build_t *b, const tt_value_t *init, uint32_t count, tt_blo
 tt_value_t tt_emit_custom_call(tt_build_t *b, const char *target, const tt_value_t *operands,
                                uint32_t count, const tt_type_t *types, uint32_t type_count,
                                const char *backend_config) {
-  tt_attr_t attrs[2] = {
-      tt_attr_string(TT_ATTR_CALL_TARGET_NAME, target, (uint32_t)strlen(target))};
+  tt_attr_t attrs[2] = {tt_attr_string(TT_ATTR_CALL_TARGET_NAME, target, (uint32_t)strlen(target))};
   if (backend_config) {
-    attrs[1] = tt_attr_string(TT_ATTR_BACKEND_CONFIG, backend_config,
-                              (uint32_t)strlen(backend_config));
+    attrs[1] =
+        tt_attr_string(TT_ATTR_BACKEND_CONFIG, backend_config, (uint32_t)strlen(backend_config));
   }
-  tt_node_spec_t spec = {.op = TT_OP_CUSTOM_CALL, .operands = operands, .operand_count = count,
-                         .attrs = attrs, .attr_count = backend_config ? 2 : 1, .types = types,
+  tt_node_spec_t spec = {.op = TT_OP_CUSTOM_CALL,
+                         .operands = operands,
+                         .operand_count = count,
+                         .attrs = attrs,
+                         .attr_count = backend_config ? 2 : 1,
+                         .types = types,
                          .type_count = type_count};
   return tt_emit(b, &spec);
 }

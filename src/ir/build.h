@@ -99,7 +99,8 @@ typedef struct tt_window_s {
   const int64_t *padding;                                              // 2 * rank, NULL: 0
 } tt_window_t;
 // One-op body; the identity of `op` is the initial value.
-tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x, const tt_window_t *window);
+tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x,
+                                 const tt_window_t *window);
 
 // x[..., m, k] * y[..., k, n] given as dimension numbers; result dtype `dtype` (accumulation is f32
 // or wider inside).

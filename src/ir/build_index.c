@@ -7,8 +7,11 @@
 static tt_value_t gather(tt_build_t *b, tt_value_t x, tt_value_t indices, const tt_attr_t *attrs,
                          uint32_t attr_count) {
   const tt_value_t operands[] = {x, indices};
-  tt_node_spec_t spec = {.op = TT_OP_GATHER, .operands = operands, .operand_count = 2,
-                         .attrs = attrs, .attr_count = attr_count};
+  tt_node_spec_t spec = {.op = TT_OP_GATHER,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = attrs,
+                         .attr_count = attr_count};
   return tt_emit(b, &spec);
 }
 
@@ -96,8 +99,12 @@ static tt_value_t scatter(tt_build_t *b, tt_value_t x, tt_value_t indices, tt_va
                           tt_op_t op, const tt_attr_t *attrs, uint32_t attr_count) {
   tt_block_t *body = put_body(b, op, tt_build_dtype(b, x));
   const tt_value_t operands[] = {x, indices, updates};
-  tt_node_spec_t spec = {.op = TT_OP_SCATTER, .operands = operands, .operand_count = 3,
-                         .attrs = attrs, .attr_count = attr_count, .regions = &body,
+  tt_node_spec_t spec = {.op = TT_OP_SCATTER,
+                         .operands = operands,
+                         .operand_count = 3,
+                         .attrs = attrs,
+                         .attr_count = attr_count,
+                         .regions = &body,
                          .region_count = 1};
   return tt_emit(b, &spec);
 }
@@ -181,8 +188,13 @@ void tt_emit_sort(tt_build_t *b, const tt_value_t *xs, uint32_t count, int64_t d
   tt_emit_region_end(b, body, &before, 1);
   const tt_attr_t attrs[] = {tt_attr_int(TT_ATTR_DIMENSION, dim),
                              tt_attr_int(TT_ATTR_IS_STABLE, 1)};
-  tt_node_spec_t spec = {.op = TT_OP_SORT, .operands = xs, .operand_count = count, .attrs = attrs,
-                         .attr_count = 2, .regions = &body, .region_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_SORT,
+                         .operands = xs,
+                         .operand_count = count,
+                         .attrs = attrs,
+                         .attr_count = 2,
+                         .regions = &body,
+                         .region_count = 1};
   tt_value_t first = tt_emit(b, &spec);
   for (uint32_t i = 0; i < count && !b->status; i++) out_values[i] = first + i;
 }

@@ -17,8 +17,8 @@ static tt_block_t *one_op_body(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
 static tt_value_t identity(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
   char bytes[16];
   if (!b->status && !tt__element_identity(op, dtype, bytes)) {
-    tt_build_fail(b, TT_ERROR(TYPE, "%s has no identity for %s", tt_op_infos[op].text,
-                              tt_dtype_text(dtype)));
+    tt_build_fail(
+        b, TT_ERROR(TYPE, "%s has no identity for %s", tt_op_infos[op].text, tt_dtype_text(dtype)));
   }
   if (b->status) return TT_NO_VALUE;
   return tt_emit_constant(b, (tt_type_t){dtype, 0, NULL}, bytes);
@@ -27,8 +27,13 @@ static tt_value_t identity(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
 static tt_value_t emit_reduce(tt_build_t *b, const tt_value_t *operands, uint32_t operand_count,
                               const int64_t *dims, uint32_t dim_count, tt_block_t *body) {
   const tt_attr_t attr = tt_attr_ints(TT_ATTR_DIMENSIONS, dims, dim_count);
-  tt_node_spec_t spec = {.op = TT_OP_REDUCE, .operands = operands, .operand_count = operand_count,
-                         .attrs = &attr, .attr_count = 1, .regions = &body, .region_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_REDUCE,
+                         .operands = operands,
+                         .operand_count = operand_count,
+                         .attrs = &attr,
+                         .attr_count = 1,
+                         .regions = &body,
+                         .region_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -68,8 +73,8 @@ static tt_block_t *arg_body(tt_build_t *b, bool largest, tt_dtype_t dtype, tt_dt
     equal = tt_emit_binary(b, TT_OP_OR, equal, tt_emit_binary(b, TT_OP_AND, nan0, nan1));
   }
   tt_value_t lower = tt_emit_compare(b, TT_LT, a[1], a[3]);
-  tt_value_t first = tt_emit_binary(b, TT_OP_OR, better,
-                                    tt_emit_binary(b, TT_OP_AND, equal, lower));
+  tt_value_t first =
+      tt_emit_binary(b, TT_OP_OR, better, tt_emit_binary(b, TT_OP_AND, equal, lower));
   const tt_value_t returns[] = {tt_emit_select(b, first, a[0], a[2]),
                                 tt_emit_select(b, first, a[1], a[3])};
   tt_emit_region_end(b, body, returns, 2);
@@ -111,8 +116,13 @@ tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x, const 
   }
   const tt_value_t operands[] = {x, identity(b, op, t->dtype)};
   tt_block_t *body = one_op_body(b, op, t->dtype);
-  tt_node_spec_t spec = {.op = TT_OP_REDUCE_WINDOW, .operands = operands, .operand_count = 2,
-                         .attrs = attrs, .attr_count = n, .regions = &body, .region_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_REDUCE_WINDOW,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = attrs,
+                         .attr_count = n,
+                         .regions = &body,
+                         .region_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -160,8 +170,13 @@ tt_value_t tt_emit_dot(tt_build_t *b, tt_value_t x, tt_value_t y, const tt_dot_t
   }
   const tt_value_t operands[] = {x, y};
   const tt_type_t type = {dtype, rank, dims};
-  tt_node_spec_t spec = {.op = TT_OP_DOT_GENERAL, .operands = operands, .operand_count = 2,
-                         .attrs = attrs, .attr_count = n, .types = &type, .type_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_DOT_GENERAL,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = attrs,
+                         .attr_count = n,
+                         .types = &type,
+                         .type_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -215,8 +230,10 @@ tt_value_t tt_emit_conv(tt_build_t *b, tt_value_t x, tt_value_t kernel, const tt
   attrs[n++] = tt_attr_int(TT_ATTR_BATCH_GROUP_COUNT, conv->batch_groups);
   if (conv->strides) attrs[n++] = tt_attr_ints(TT_ATTR_WINDOW_STRIDES, conv->strides, space);
   if (conv->padding) attrs[n++] = tt_attr_ints(TT_ATTR_PADDING, conv->padding, 2 * space);
-  if (conv->lhs_dilation) attrs[n++] = tt_attr_ints(TT_ATTR_LHS_DILATION, conv->lhs_dilation, space);
-  if (conv->rhs_dilation) attrs[n++] = tt_attr_ints(TT_ATTR_RHS_DILATION, conv->rhs_dilation, space);
+  if (conv->lhs_dilation)
+    attrs[n++] = tt_attr_ints(TT_ATTR_LHS_DILATION, conv->lhs_dilation, space);
+  if (conv->rhs_dilation)
+    attrs[n++] = tt_attr_ints(TT_ATTR_RHS_DILATION, conv->rhs_dilation, space);
   if (conv->window_reversal) {
     attrs[n++] = tt_attr_ints(TT_ATTR_WINDOW_REVERSAL, conv->window_reversal, space);
   }
@@ -225,7 +242,12 @@ tt_value_t tt_emit_conv(tt_build_t *b, tt_value_t x, tt_value_t kernel, const tt
   }
   const tt_value_t operands[] = {x, kernel};
   const tt_type_t type = {dtype, s->rank, dims};
-  tt_node_spec_t spec = {.op = TT_OP_CONVOLUTION, .operands = operands, .operand_count = 2,
-                         .attrs = attrs, .attr_count = n, .types = &type, .type_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_CONVOLUTION,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = attrs,
+                         .attr_count = n,
+                         .types = &type,
+                         .type_count = 1};
   return tt_emit(b, &spec);
 }

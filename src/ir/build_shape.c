@@ -10,8 +10,8 @@ static tt_value_t constant(tt_build_t *b, tt_type_t type, const void *bytes, siz
     return TT_NO_VALUE;
   }
   const tt_attr_t attr = tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)size);
-  tt_node_spec_t spec = {.op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = &type,
-                         .type_count = 1};
+  tt_node_spec_t spec = {
+      .op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = &type, .type_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -58,15 +58,20 @@ tt_value_t tt_emit_iota(tt_build_t *b, tt_dtype_t dtype, uint32_t rank, const in
                         int64_t dimension) {
   const tt_attr_t attr = tt_attr_int(TT_ATTR_IOTA_DIMENSION, dimension);
   const tt_type_t type = {dtype, rank, dims};
-  tt_node_spec_t spec = {.op = TT_OP_IOTA, .attrs = &attr, .attr_count = 1, .types = &type,
-                         .type_count = 1};
+  tt_node_spec_t spec = {
+      .op = TT_OP_IOTA, .attrs = &attr, .attr_count = 1, .types = &type, .type_count = 1};
   return tt_emit(b, &spec);
 }
 
 static tt_value_t one_operand(tt_build_t *b, tt_op_t op, tt_value_t x, const tt_attr_t *attrs,
                               uint32_t attr_count, const tt_type_t *type) {
-  tt_node_spec_t spec = {.op = op, .operands = &x, .operand_count = 1, .attrs = attrs,
-                         .attr_count = attr_count, .types = type, .type_count = type ? 1 : 0};
+  tt_node_spec_t spec = {.op = op,
+                         .operands = &x,
+                         .operand_count = 1,
+                         .attrs = attrs,
+                         .attr_count = attr_count,
+                         .types = type,
+                         .type_count = type ? 1 : 0};
   return tt_emit(b, &spec);
 }
 
@@ -102,8 +107,8 @@ tt_value_t tt_emit_broadcast_to(tt_build_t *b, tt_value_t x, uint32_t rank, cons
   int64_t map[TT_MAX_RANK];
   if (b->status) return x;
   if (from > rank || rank > TT_MAX_RANK) {
-    tt_build_fail(b, TT_ERROR(INVALID_ARGUMENT, "cannot expand a tensor of rank %u to rank %u", from,
-                              rank));
+    tt_build_fail(
+        b, TT_ERROR(INVALID_ARGUMENT, "cannot expand a tensor of rank %u to rank %u", from, rank));
     return TT_NO_VALUE;
   }
   for (uint32_t i = 0; i < from; i++) map[i] = i + rank - from;
@@ -156,7 +161,10 @@ tt_value_t tt_emit_pad(tt_build_t *b, tt_value_t x, tt_value_t value, const int6
                              tt_attr_ints(TT_ATTR_EDGE_PADDING_HIGH, high, rank),
                              tt_attr_ints(TT_ATTR_INTERIOR_PADDING, interior, rank)};
   const tt_value_t operands[] = {x, value};
-  tt_node_spec_t spec = {.op = TT_OP_PAD, .operands = operands, .operand_count = 2, .attrs = attrs,
+  tt_node_spec_t spec = {.op = TT_OP_PAD,
+                         .operands = operands,
+                         .operand_count = 2,
+                         .attrs = attrs,
                          .attr_count = interior ? 3 : 2};
   return tt_emit(b, &spec);
 }
@@ -164,8 +172,11 @@ tt_value_t tt_emit_pad(tt_build_t *b, tt_value_t x, tt_value_t value, const int6
 tt_value_t tt_emit_concat(tt_build_t *b, const tt_value_t *xs, uint32_t count, int64_t dimension) {
   if (count == 1) return xs[0];
   const tt_attr_t attr = tt_attr_int(TT_ATTR_DIMENSION, dimension);
-  tt_node_spec_t spec = {.op = TT_OP_CONCATENATE, .operands = xs, .operand_count = count,
-                         .attrs = &attr, .attr_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_CONCATENATE,
+                         .operands = xs,
+                         .operand_count = count,
+                         .attrs = &attr,
+                         .attr_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -184,8 +195,11 @@ tt_value_t tt_emit_dynamic_slice(tt_build_t *b, tt_value_t x, const tt_value_t *
   operands[0] = x;
   memcpy(operands + 1, starts, t->rank * sizeof *starts);
   const tt_attr_t attr = tt_attr_ints(TT_ATTR_SLICE_SIZES, sizes, t->rank);
-  tt_node_spec_t spec = {.op = TT_OP_DYNAMIC_SLICE, .operands = operands,
-                         .operand_count = 1 + t->rank, .attrs = &attr, .attr_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_DYNAMIC_SLICE,
+                         .operands = operands,
+                         .operand_count = 1 + t->rank,
+                         .attrs = &attr,
+                         .attr_count = 1};
   return tt_emit(b, &spec);
 }
 
@@ -197,7 +211,7 @@ tt_value_t tt_emit_dynamic_update_slice(tt_build_t *b, tt_value_t x, tt_value_t 
   operands[0] = x;
   operands[1] = update;
   memcpy(operands + 2, starts, t->rank * sizeof *starts);
-  tt_node_spec_t spec = {.op = TT_OP_DYNAMIC_UPDATE_SLICE, .operands = operands,
-                         .operand_count = 2 + t->rank};
+  tt_node_spec_t spec = {
+      .op = TT_OP_DYNAMIC_UPDATE_SLICE, .operands = operands, .operand_count = 2 + t->rank};
   return tt_emit(b, &spec);
 }

@@ -17,11 +17,10 @@ static tt_status_t clone_block(clone_t *c, const tt_block_t *from, tt_block_t *t
 // Fills values[v] of the copy, its type copied.
 static tt_status_t clone_value(clone_t *c, tt_value_t v, tt_node_t *node, tt_block_t *block) {
   const tt_value_info_t *info = &c->from->values[v];
-  int64_t *dims =
-      tt_arena_copy(&c->to->arena, info->type.dims, info->type.rank * sizeof(int64_t));
+  int64_t *dims = tt_arena_copy(&c->to->arena, info->type.dims, info->type.rank * sizeof(int64_t));
   if (!dims) return tt__no_memory();
-  c->to->values[v] = (tt_value_info_t){
-      {info->type.dtype, info->type.rank, dims}, node, block, info->index};
+  c->to->values[v] =
+      (tt_value_info_t){{info->type.dtype, info->type.rank, dims}, node, block, info->index};
   return TT_OK_STATUS;
 }
 

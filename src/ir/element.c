@@ -54,7 +54,9 @@ void tt__element_double(tt_dtype_t dtype, double value, void *out) {
     case TT_CLASS_SIGNED: {
       int64_t limit = signed_limit(dtype);
       double edge = (double)limit;  // for s64 this is 2^63, itself out of range
-      int64_t i = truncated >= edge ? limit : truncated <= -edge - 1 ? -limit - 1 : (int64_t)truncated;
+      int64_t i = truncated >= edge        ? limit
+                  : truncated <= -edge - 1 ? -limit - 1
+                                           : (int64_t)truncated;
       store_int(dtype, (uint64_t)i, out);
       return;
     }
@@ -80,7 +82,10 @@ void tt__element_int(tt_dtype_t dtype, int64_t value, void *out) {
   switch (tt_dtype_class(dtype)) {
     case TT_CLASS_SIGNED: {
       int64_t limit = signed_limit(dtype);
-      store_int(dtype, (uint64_t)(value > limit ? limit : value < -limit - 1 ? -limit - 1 : value),
+      store_int(dtype,
+                (uint64_t)(value > limit        ? limit
+                           : value < -limit - 1 ? -limit - 1
+                                                : value),
                 out);
       return;
     }

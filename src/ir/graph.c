@@ -264,9 +264,9 @@ tt_status_t tt_graph_return(tt_graph_t *graph, tt_block_t *block, const tt_value
 
 uint32_t tt__graph_location(tt_graph_t *graph, const char *text, size_t length) {
   char *copy = tt_arena_string(&graph->arena, text, length);
-  if (!copy || !tt__arena_grow(&graph->arena, (void **)&graph->locations,
-                               &graph->location_capacity, graph->location_count,
-                               graph->location_count + 1, sizeof *graph->locations)) {
+  if (!copy ||
+      !tt__arena_grow(&graph->arena, (void **)&graph->locations, &graph->location_capacity,
+                      graph->location_count, graph->location_count + 1, sizeof *graph->locations)) {
     return 0;
   }
   graph->locations[graph->location_count] = copy;
@@ -319,7 +319,7 @@ bool tt_type_equal(const tt_type_t *a, const tt_type_t *b) {
 
 int tt_type_format(const tt_type_t *type, char *buffer, size_t size) {
   size_t at = 0;
-#define APPEND(...)                                                                        \
+#define APPEND(...) \
   at += (size_t)snprintf(at < size ? buffer + at : NULL, at < size ? size - at : 0, __VA_ARGS__)
   APPEND("tensor<");
   for (uint32_t i = 0; i < type->rank; i++) APPEND("%lldx", (long long)type->dims[i]);

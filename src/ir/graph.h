@@ -51,10 +51,18 @@ typedef enum tt_compare_type_e {
   TT_COMPARE_SIGNED,
   TT_COMPARE_UNSIGNED,
 } tt_compare_type_t;
-typedef enum tt_precision_e { TT_PRECISION_DEFAULT, TT_PRECISION_HIGH, TT_PRECISION_HIGHEST } tt_precision_t;
+typedef enum tt_precision_e {
+  TT_PRECISION_DEFAULT,
+  TT_PRECISION_HIGH,
+  TT_PRECISION_HIGHEST
+} tt_precision_t;
 typedef enum tt_transpose_e { TT_NO_TRANSPOSE = 1, TT_TRANSPOSE, TT_ADJOINT } tt_transpose_t;
 typedef enum tt_fft_e { TT_FFT, TT_IFFT, TT_RFFT, TT_IRFFT } tt_fft_t;
-typedef enum tt_rng_algorithm_e { TT_RNG_DEFAULT, TT_RNG_THREE_FRY, TT_RNG_PHILOX } tt_rng_algorithm_t;
+typedef enum tt_rng_algorithm_e {
+  TT_RNG_DEFAULT,
+  TT_RNG_THREE_FRY,
+  TT_RNG_PHILOX
+} tt_rng_algorithm_t;
 
 // No tensor has more dimensions; append and argument refuse it, so fixed arrays are safe.
 #define TT_MAX_RANK 64
@@ -166,7 +174,8 @@ void tt_graph_destroy(tt_graph_t *graph);  // NULL-safe
 tt_status_t tt_graph_clone(const tt_graph_t *graph, tt_graph_t **out_graph) TT_MUST_USE;
 
 // A new empty region block inside `parent`.
-tt_status_t tt_graph_block(tt_graph_t *graph, tt_block_t *parent, tt_block_t **out_block) TT_MUST_USE;
+tt_status_t tt_graph_block(tt_graph_t *graph, tt_block_t *parent,
+                           tt_block_t **out_block) TT_MUST_USE;
 
 // A new argument of `block`. The type's dims are copied.
 tt_status_t tt_graph_argument(tt_graph_t *graph, tt_block_t *block, tt_type_t type,

@@ -102,8 +102,8 @@ tt_status_t tt__infer_dimensions(const tt__infer_t *c, const char *id, const int
                                  uint32_t count, uint32_t rank) {
   uint64_t seen = 0;  // ranks go up to TT_MAX_RANK = 64
   for (uint32_t i = 0; i < count; i++) {
-    TT__REQUIRE(c, list[i] >= 0 && list[i] < (int64_t)rank, id,
-                "dimension %lld is outside [0, %u)", (long long)list[i], rank);
+    TT__REQUIRE(c, list[i] >= 0 && list[i] < (int64_t)rank, id, "dimension %lld is outside [0, %u)",
+                (long long)list[i], rank);
     TT__REQUIRE(c, !(seen >> list[i] & 1), id, "dimension %lld occurs twice", (long long)list[i]);
     seen |= UINT64_C(1) << list[i];
   }

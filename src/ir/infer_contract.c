@@ -102,8 +102,8 @@ tt_status_t tt__infer_convolution(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_optional(c, TT_ATTR_RHS_DILATION, n, &rhs_dilation));
   TT_RETURN_IF_ERROR(tt__infer_optional(c, TT_ATTR_WINDOW_REVERSAL, n, &reversal));
   TT_RETURN_IF_ERROR(read_layout(c, "c13", TT_ATTR_INPUT_BATCH_DIMENSION,
-                                 TT_ATTR_INPUT_FEATURE_DIMENSION,
-                                 TT_ATTR_INPUT_SPATIAL_DIMENSIONS, rank, &in));
+                                 TT_ATTR_INPUT_FEATURE_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS,
+                                 rank, &in));
   TT_RETURN_IF_ERROR(read_layout(c, "c18", TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
                                  TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION,
                                  TT_ATTR_KERNEL_SPATIAL_DIMENSIONS, rank, &kernel));
@@ -119,8 +119,10 @@ tt_status_t tt__infer_convolution(tt__infer_t *c) {
   int64_t outputs = k->dims[kernel.batch], inputs = k->dims[kernel.feature];
   TT__REQUIRE(c, batch % bg == 0, "c10", "batch %lld is not divisible by batch_group_count",
               (long long)batch);
-  TT__REQUIRE(c, features % fg == 0, "c11", "%lld features are not divisible by "
-              "feature_group_count", (long long)features);
+  TT__REQUIRE(c, features % fg == 0, "c11",
+              "%lld features are not divisible by "
+              "feature_group_count",
+              (long long)features);
   TT__REQUIRE(c, inputs == features / fg, "c14", "the kernel has %lld input features, not %lld",
               (long long)inputs, (long long)(features / fg));
   TT__REQUIRE(c, outputs % bg == 0 && outputs % fg == 0, "c16",
@@ -132,10 +134,10 @@ tt_status_t tt__infer_convolution(tt__infer_t *c) {
     int64_t window = k->dims[kernel.spatial[i]];
     TT__REQUIRE(c, window >= 0, NULL, "negative window");
     // A window without elements fits everywhere; XLA counts it as one position a step.
-    int64_t size = tt__window_output(x->dims[in.spatial[i]], window ? window : 1,
-                                     tt__at(strides, i, 1), tt__at(padding, 2 * i, 0),
-                                     tt__at(padding, 2 * i + 1, 0), tt__at(lhs_dilation, i, 1),
-                                     tt__at(rhs_dilation, i, 1));
+    int64_t size =
+        tt__window_output(x->dims[in.spatial[i]], window ? window : 1, tt__at(strides, i, 1),
+                          tt__at(padding, 2 * i, 0), tt__at(padding, 2 * i + 1, 0),
+                          tt__at(lhs_dilation, i, 1), tt__at(rhs_dilation, i, 1));
     TT__REQUIRE(c, size >= 0, "c3", "strides, padding or dilation of spatial dimension %u", i);
     dims[out.spatial[i]] = size;
   }
@@ -194,9 +196,9 @@ tt_status_t tt__infer_reduce_window(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_optional(c, TT_ATTR_PADDING, 2 * x->rank, &padding));
   int64_t dims[TT_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
-    dims[i] = tt__window_output(x->dims[i], sizes[i], tt__at(strides, i, 1),
-                                tt__at(padding, 2 * i, 0), tt__at(padding, 2 * i + 1, 0),
-                                tt__at(base, i, 1), tt__at(window, i, 1));
+    dims[i] =
+        tt__window_output(x->dims[i], sizes[i], tt__at(strides, i, 1), tt__at(padding, 2 * i, 0),
+                          tt__at(padding, 2 * i + 1, 0), tt__at(base, i, 1), tt__at(window, i, 1));
     TT__REQUIRE(c, dims[i] >= 0, "c5", "window, stride or dilation of dimension %u", i);
   }
   return reduced_results(c, x->rank, dims);
@@ -218,8 +220,7 @@ tt_status_t tt__infer_map(tt__infer_t *c) {
     args[i] = tt__operand(c, i)->dtype;
   }
   const tt_block_t *body = c->node->regions[0];
-  TT__REQUIRE(c, body->return_count == 1, "c4", "the region returns %u values",
-              body->return_count);
+  TT__REQUIRE(c, body->return_count == 1, "c4", "the region returns %u values", body->return_count);
   tt_dtype_t result = tt_graph_type(c->graph, body->returns[0])->dtype;
   TT_RETURN_IF_ERROR(tt__infer_scalar_region(c, 0, "c4", args, n, &result, 1));
   TT__REQUIRE(c, !c->given || c->given[0].dtype == result, "c4", "the result is of type %s",

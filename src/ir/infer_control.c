@@ -66,7 +66,8 @@ tt_status_t tt__infer_while(tt__infer_t *c) {
 }
 
 tt_status_t tt__infer_tuple(tt__infer_t *c) {
-  return TT_ERROR(UNIMPLEMENTED, "%s: tuple types are not supported", tt_op_infos[c->node->op].text);
+  return TT_ERROR(UNIMPLEMENTED, "%s: tuple types are not supported",
+                  tt_op_infos[c->node->op].text);
 }
 
 tt_status_t tt__infer_get_tuple_element(tt__infer_t *c) { return tt__infer_tuple(c); }

@@ -49,8 +49,8 @@ static tt_status_t check_pointing(const tt__infer_t *c, pointing_t *p, const tt_
               p->map.count, (long long)width);
   TT_RETURN_IF_ERROR(tt__infer_dimensions(c, "c8", p->dropped.at, p->dropped.count, x->rank));
   TT_RETURN_IF_ERROR(tt__infer_dimensions(c, "c10", p->batching.at, p->batching.count, x->rank));
-  TT_RETURN_IF_ERROR(tt__infer_dimensions(c, "c14", p->index_batching.at, p->index_batching.count,
-                                          indices->rank));
+  TT_RETURN_IF_ERROR(
+      tt__infer_dimensions(c, "c14", p->index_batching.at, p->index_batching.count, indices->rank));
   TT_RETURN_IF_ERROR(tt__infer_dimensions(c, "c18", p->map.at, p->map.count, x->rank));
   TT__REQUIRE(c, ascending(p->window), "c4", "window dimensions are not ascending");
   TT__REQUIRE(c, ascending(p->dropped), "c7", "collapsed dimensions are not ascending");
@@ -98,8 +98,8 @@ static tt_status_t infer_gather(tt__infer_t *c, const int64_t *sizes) {
     bool dropped = contains(p.dropped, i) || contains(p.batching, i);
     TT__REQUIRE(c, sizes[i] >= 0 && sizes[i] <= x->dims[i], "c21",
                 "slice size %lld is outside dimension %u", (long long)sizes[i], i);
-    TT__REQUIRE(c, !dropped || sizes[i] <= 1, "c8", "collapsed dimension %u has slice size %lld",
-                i, (long long)sizes[i]);
+    TT__REQUIRE(c, !dropped || sizes[i] <= 1, "c8", "collapsed dimension %u has slice size %lld", i,
+                (long long)sizes[i]);
     if (!dropped) dims[p.window.at[window++]] = sizes[i];
   }
   place_batch(&p, indices, dims);
@@ -142,8 +142,10 @@ tt_status_t tt__infer_scatter(tt__infer_t *c) {
   for (uint32_t i = 0; i < x->rank; i++) {
     if (contains(p.dropped, i) || contains(p.batching, i)) continue;
     int64_t d = p.window.at[window++];
-    TT__REQUIRE(c, u->dims[d] <= x->dims[i], "c4", "window dimension %lld of the updates exceeds "
-                "the input's dimension %u", (long long)d, i);
+    TT__REQUIRE(c, u->dims[d] <= x->dims[i], "c4",
+                "window dimension %lld of the updates exceeds "
+                "the input's dimension %u",
+                (long long)d, i);
     dims[d] = u->dims[d];
   }
   tt_dtype_t few[16] = {0};
@@ -173,10 +175,11 @@ tt_status_t tt__infer_select_and_scatter(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_optional(c, TT_ATTR_WINDOW_STRIDES, x->rank, &strides));
   TT_RETURN_IF_ERROR(tt__infer_optional(c, TT_ATTR_PADDING, 2 * x->rank, &padding));
   for (uint32_t i = 0; i < x->rank; i++) {
-    int64_t size = tt__window_output(x->dims[i], tt__at(sizes, i, 1), tt__at(strides, i, 1),
-                                     tt__at(padding, 2 * i, 0), tt__at(padding, 2 * i + 1, 0), 1, 1);
-    TT__REQUIRE(c, size == source->dims[i], "c2", "dimension %u of the source is %lld, not %lld",
-                i, (long long)source->dims[i], (long long)size);
+    int64_t size =
+        tt__window_output(x->dims[i], tt__at(sizes, i, 1), tt__at(strides, i, 1),
+                          tt__at(padding, 2 * i, 0), tt__at(padding, 2 * i + 1, 0), 1, 1);
+    TT__REQUIRE(c, size == source->dims[i], "c2", "dimension %u of the source is %lld, not %lld", i,
+                (long long)source->dims[i], (long long)size);
   }
   const tt_dtype_t args[2] = {x->dtype, x->dtype}, pred = TT_I1;
   TT_RETURN_IF_ERROR(tt__infer_scalar_region(c, 0, "c9", args, 2, &pred, 1));

@@ -95,8 +95,8 @@ tt_status_t tt__infer_slice(tt__infer_t *c) {
 // Start indices are scalars of one integer type, from operand `first` on.
 static tt_status_t check_starts(const tt__infer_t *c, uint32_t first) {
   const tt_type_t *x = tt__operand(c, 0);
-  TT__REQUIRE(c, c->node->operand_count == first + x->rank, "c2",
-              "%u start indices for rank %u", c->node->operand_count - first, x->rank);
+  TT__REQUIRE(c, c->node->operand_count == first + x->rank, "c2", "%u start indices for rank %u",
+              c->node->operand_count - first, x->rank);
   for (uint32_t i = first; i < c->node->operand_count; i++) {
     const tt_type_t *t = tt__operand(c, i);
     TT__REQUIRE(c, t->rank == 0 && tt_dtype_is_int(t->dtype), NULL,

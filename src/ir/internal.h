@@ -44,15 +44,16 @@ static inline int64_t tt__at(const int64_t *list, uint32_t i, int64_t otherwise)
   return list ? list[i] : otherwise;
 }
 // "op (op_c3): detail; operands (types)". `id` is the constraint's number, NULL for none.
-tt_status_t tt__infer_fail(const tt__infer_t *c, const char *id, const char *format, ...) TT_MUST_USE
-    TT_PRINTF(3, 4);
-#define TT__REQUIRE(c, cond, id, ...)                                \
-  do {                                                               \
+tt_status_t tt__infer_fail(const tt__infer_t *c, const char *id, const char *format,
+                           ...) TT_MUST_USE TT_PRINTF(3, 4);
+#define TT__REQUIRE(c, cond, id, ...)                                                \
+  do {                                                                               \
     if (__builtin_expect(!(cond), 0)) return tt__infer_fail((c), (id), __VA_ARGS__); \
   } while (0)
 
 tt_status_t tt__infer_results(tt__infer_t *c, uint32_t count) TT_MUST_USE;
-// Result i gets the type, its dims copied (tt__infer_dims) or shared with a value's (tt__infer_like).
+// Result i gets the type, its dims copied (tt__infer_dims) or shared with a value's
+// (tt__infer_like).
 tt_status_t tt__infer_dims(tt__infer_t *c, uint32_t i, tt_dtype_t dtype, uint32_t rank,
                            const int64_t *dims) TT_MUST_USE;
 static inline void tt__infer_like(tt__infer_t *c, uint32_t i, tt_dtype_t dtype,
@@ -80,7 +81,8 @@ tt_status_t tt__infer_scalar_region(const tt__infer_t *c, uint32_t r, const char
 int64_t tt__window_output(int64_t size, int64_t window, int64_t stride, int64_t low, int64_t high,
                           int64_t base_dilation, int64_t window_dilation);
 
-// One element in memory (at most 16 bytes) from a number, converted exactly once; integers saturate.
+// One element in memory (at most 16 bytes) from a number, converted exactly once; integers
+// saturate.
 void tt__element_double(tt_dtype_t dtype, double value, void *out);
 void tt__element_int(tt_dtype_t dtype, int64_t value, void *out);
 // The identity of ADD, MULTIPLY, MAXIMUM, MINIMUM, AND, OR, XOR; false for another op or where the

@@ -164,7 +164,8 @@ static tt_status_t argument_attributes(tt__parser_t *ps, bool is_main) {
   while (!tt__parse_take(ps, "}")) {
     if (tt__parse_take(ps, ",")) continue;
     tt__slice_t name = tt__parse_identifier(ps);
-    if (name.size == 0 && tt__parse_peek(ps) == '"') TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
+    if (name.size == 0 && tt__parse_peek(ps) == '"')
+      TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
     if (!tt__parse_take(ps, "=")) {
       if (name.size == 0) return tt__parse_fail(ps, NULL, "expected an attribute");
       continue;
@@ -213,8 +214,11 @@ static tt_status_t parameters(tt__parser_t *ps, bool is_main, const tt_value_t *
     TT_RETURN_IF_ERROR(tt__parse_location(ps, &location));
     TT_RETURN_IF_ERROR(tt__parse_bind(ps, name, &v, 1));
   }
-  return is_main || n == count ? TT_OK_STATUS : tt__parse_fail(ps, NULL, "a call has %u arguments, "
-                                                               "the function %u", count, n);
+  return is_main || n == count ? TT_OK_STATUS
+                               : tt__parse_fail(ps, NULL,
+                                                "a call has %u arguments, "
+                                                "the function %u",
+                                                count, n);
 }
 
 // Skips one bracketed group whose bracket is next. Angle brackets do not count: '->' has one.
@@ -283,8 +287,8 @@ tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block
   tt_block_t *around = ps->block;
   ps->name_floor = names;
   ps->block = block;
-  TT_RETURN_IF_ERROR(function_body(ps, &ps->functions[i], false, args, arg_count, out_values,
-                                   out_count));
+  TT_RETURN_IF_ERROR(
+      function_body(ps, &ps->functions[i], false, args, arg_count, out_values, out_count));
   unbind(ps, names);
   ps->name_floor = floor;
   ps->block = around;
@@ -323,7 +327,8 @@ static tt_status_t module_attributes(tt__parser_t *ps) {
       if (n < 1 || n > INT32_MAX) return tt__parse_fail(ps, NULL, "not a number of devices");
       *(replicas ? &ps->graph->replica_count : &ps->graph->partition_count) = (uint32_t)n;
     }
-    if (tt__parse_peek(ps) != ',' && tt__parse_peek(ps) != '}') TT_RETURN_IF_ERROR(tt__parse_skip(ps));
+    if (tt__parse_peek(ps) != ',' && tt__parse_peek(ps) != '}')
+      TT_RETURN_IF_ERROR(tt__parse_skip(ps));
   }
   return TT_OK_STATUS;
 }

@@ -67,12 +67,12 @@ typedef struct tt__reading_s {
 // parse_lex.c. Errors say line:column of `at` (NULL: of the next token).
 tt_status_t tt__parse_fail(tt__parser_t *ps, const char *at, const char *format, ...) TT_MUST_USE
     TT_PRINTF(3, 4);
-void tt__parse_space(tt__parser_t *ps);                 // skips blanks and comments
-char tt__parse_peek(tt__parser_t *ps);                  // next character, '\0' at the end
-bool tt__parse_take(tt__parser_t *ps, const char *s);   // consumes punctuation `s` if it is next
-bool tt__parse_word(tt__parser_t *ps, const char *s);   // consumes the identifier `s` if it is next
+void tt__parse_space(tt__parser_t *ps);                // skips blanks and comments
+char tt__parse_peek(tt__parser_t *ps);                 // next character, '\0' at the end
+bool tt__parse_take(tt__parser_t *ps, const char *s);  // consumes punctuation `s` if it is next
+bool tt__parse_word(tt__parser_t *ps, const char *s);  // consumes the identifier `s` if it is next
 tt_status_t tt__parse_need(tt__parser_t *ps, const char *s) TT_MUST_USE;
-tt__slice_t tt__parse_identifier(tt__parser_t *ps);     // size 0: none is next
+tt__slice_t tt__parse_identifier(tt__parser_t *ps);  // size 0: none is next
 tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // unescaped
 tt_status_t tt__parse_symbol(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // @name
 tt_status_t tt__parse_int(tt__parser_t *ps, int64_t *out) TT_MUST_USE;
@@ -109,14 +109,15 @@ tt_status_t tt__parse_statement(tt__parser_t *ps, tt_value_t **out_returns,
 tt_status_t tt__parse_bind(tt__parser_t *ps, tt__slice_t name, const tt_value_t *values,
                            uint32_t count) TT_MUST_USE;
 tt_status_t tt__parse_value_name(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // after '%'
-tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) TT_MUST_USE;  // %name[#i]
+tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) TT_MUST_USE;        // %name[#i]
 // "{ ^bb0(args): statements }" into a new block of the current one.
 tt_status_t tt__parse_region(tt__parser_t *ps, tt_block_t **out) TT_MUST_USE;
 // The same for a region whose arguments were read before its '{' (reduce, while).
 tt_status_t tt__parse_region_with(tt__parser_t *ps, const tt__slice_t *names,
                                   const tt_type_t *types, uint32_t count,
                                   tt_block_t **out) TT_MUST_USE;
-// Reads function `name` into `block` (the current one: inlining) with its arguments bound to `args`.
+// Reads function `name` into `block` (the current one: inlining) with its arguments bound to
+// `args`.
 tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block,
                            const tt_value_t *args, uint32_t arg_count, tt_value_t **out_values,
                            uint32_t *out_count) TT_MUST_USE;

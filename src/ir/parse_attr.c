@@ -22,7 +22,8 @@ static tt_status_t add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
   return TT_OK_STATUS;
 }
 
-tt_status_t tt__parse_add_int(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t key, int64_t value) {
+tt_status_t tt__parse_add_int(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t key,
+                              int64_t value) {
   return add(ps, r, tt_attr_int(key, value));
 }
 
@@ -35,7 +36,8 @@ tt_status_t tt__parse_add_ints(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
   return add(ps, r, tt_attr_ints(key, list, count));
 }
 
-// "[1, 2]", "[[1, 2], [3, 4]]" flattened, or "array<i64: 1, 2>" after its '<'; true and false count.
+// "[1, 2]", "[[1, 2], [3, 4]]" flattened, or "array<i64: 1, 2>" after its '<'; true and false
+// count.
 static tt_status_t int_list(tt__parser_t *ps, char close, int64_t **out, uint32_t *out_count) {
   uint32_t capacity = 0, depth = 0;
   *out = NULL;
@@ -110,8 +112,8 @@ static tt_status_t any_ints(tt__parser_t *ps, int64_t **out, uint32_t *out_count
 }
 
 const char *const tt__parse_directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT", NULL};
-const char *const tt__parse_compare_types[] = {"NOTYPE", "FLOAT", "TOTALORDER", "SIGNED",
-                                               "UNSIGNED", NULL};
+const char *const tt__parse_compare_types[] = {"NOTYPE", "FLOAT",    "TOTALORDER",
+                                               "SIGNED", "UNSIGNED", NULL};
 static const char *const precisions[] = {"DEFAULT", "HIGH", "HIGHEST", NULL};
 static const char *const transposes[] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE",
                                          "ADJOINT", NULL};
@@ -416,8 +418,7 @@ tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t na
     return list_pair(ps, r, TT_ATTR_LHS_BATCHING_DIMENSIONS, TT_ATTR_RHS_BATCHING_DIMENSIONS);
   }
   if (tt__slice_is(name, "contracting_dims")) {
-    return list_pair(ps, r, TT_ATTR_LHS_CONTRACTING_DIMENSIONS,
-                     TT_ATTR_RHS_CONTRACTING_DIMENSIONS);
+    return list_pair(ps, r, TT_ATTR_LHS_CONTRACTING_DIMENSIONS, TT_ATTR_RHS_CONTRACTING_DIMENSIONS);
   }
   if (tt__slice_is(name, "dim_numbers")) return conv_layouts(ps, r);
   if (tt__slice_is(name, "window")) return conv_window(ps, r);
@@ -425,7 +426,8 @@ tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t na
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (!tt__slice_is(name, words[i].word)) continue;
     if (words[i].op != TT_OP_COUNT && words[i].op != r->op) continue;
-    return tt__parse_attribute(ps, r, (tt__slice_t){words[i].attribute, strlen(words[i].attribute)});
+    return tt__parse_attribute(ps, r,
+                               (tt__slice_t){words[i].attribute, strlen(words[i].attribute)});
   }
   return tt__parse_attribute(ps, r, name);
 }

@@ -140,8 +140,7 @@ tt_status_t tt__parse_int(tt__parser_t *ps, int64_t *out) {
   int64_t value = 0;
   for (; ps->p < ps->end && *ps->p >= '0' && *ps->p <= '9'; ps->p++) {
     int digit = *ps->p - '0';
-    if (__builtin_mul_overflow(value, 10, &value) ||
-        __builtin_sub_overflow(value, digit, &value)) {
+    if (__builtin_mul_overflow(value, 10, &value) || __builtin_sub_overflow(value, digit, &value)) {
       return tt__parse_fail(ps, start, "the integer does not fit 64 bits");
     }
   }
@@ -170,8 +169,9 @@ tt_status_t tt__parse_type(tt__parser_t *ps, tt_type_t *out) {
   const char *start = ps->p;
   *out = (tt_type_t){TT_F32, 0, NULL};
   if (!tt__parse_word(ps, "tensor")) {
-    return tt__parse_fail(ps, start, "expected a tensor type (tuples, tokens and quantised types "
-                                     "are not supported)");
+    return tt__parse_fail(ps, start,
+                          "expected a tensor type (tuples, tokens and quantised types "
+                          "are not supported)");
   }
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "<"));
   while (ps->p < ps->end && ((*ps->p >= '0' && *ps->p <= '9') || *ps->p == '?')) {

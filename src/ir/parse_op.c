@@ -234,8 +234,8 @@ static tt_status_t short_word(tt__parser_t *ps, tt__reading_t *r, tt__slice_t *a
     int64_t value;
     bool second = r->attr_count > 0;
     ps->p = start;
-    TT_RETURN_IF_ERROR(tt__parse_enum(ps, "comparison", second ? tt__parse_compare_types
-                                                               : tt__parse_directions, &value));
+    TT_RETURN_IF_ERROR(tt__parse_enum(
+        ps, "comparison", second ? tt__parse_compare_types : tt__parse_directions, &value));
     return tt__parse_add_int(ps, r, second ? TT_ATTR_COMPARE_TYPE : TT_ATTR_COMPARISON_DIRECTION,
                              value);
   }
@@ -391,9 +391,14 @@ static tt_status_t append(tt__parser_t *ps, tt__reading_t *r, tt_value_t **out, 
     r->types++;
     r->type_count = 1;
   }
-  tt_node_spec_t spec = {.op = r->op, .operands = r->operands, .operand_count = r->operand_count,
-                         .attrs = r->attrs, .attr_count = r->attr_count, .regions = r->regions,
-                         .region_count = r->region_count, .types = r->types,
+  tt_node_spec_t spec = {.op = r->op,
+                         .operands = r->operands,
+                         .operand_count = r->operand_count,
+                         .attrs = r->attrs,
+                         .attr_count = r->attr_count,
+                         .regions = r->regions,
+                         .region_count = r->region_count,
+                         .types = r->types,
                          .type_count = r->type_count};
   static const tt_type_t none;
   if (!spec.types) spec.types = &none;  // "no results" is an answer, too
@@ -422,10 +427,11 @@ static tt_status_t decompose(tt__parser_t *ps, tt__reading_t *r) {
   if (!args) return tt__no_memory();
   TT_RETURN_IF_ERROR(tt_graph_block(ps->graph, ps->block, &block));
   for (uint32_t i = 0; i < r->operand_count; i++) {
-    TT_RETURN_IF_ERROR(tt_graph_argument(
-        ps->graph, block, *tt_graph_type(ps->graph, r->operands[i]), &args[i]));
+    TT_RETURN_IF_ERROR(
+        tt_graph_argument(ps->graph, block, *tt_graph_type(ps->graph, r->operands[i]), &args[i]));
   }
-  TT_RETURN_IF_ERROR(tt__parse_call(ps, r->callee, block, args, r->operand_count, &returns, &count));
+  TT_RETURN_IF_ERROR(
+      tt__parse_call(ps, r->callee, block, args, r->operand_count, &returns, &count));
   TT_RETURN_IF_ERROR(tt_graph_return(ps->graph, block, returns, count));
   return add_region(ps, r, block);
 }
@@ -456,8 +462,8 @@ static tt_status_t rewrite(tt__parser_t *ps, tt__reading_t *r) {
   } else if (tt__slice_is(r->name, "stablehlo.dot") && r->operand_count == 2) {
     bool matrix = tt_graph_type(ps->graph, r->operands[0])->rank == 2;
     r->op = TT_OP_DOT_GENERAL;
-    TT_RETURN_IF_ERROR(tt__parse_add_ints(ps, r, TT_ATTR_LHS_CONTRACTING_DIMENSIONS,
-                                          matrix ? &one : &zero, 1));
+    TT_RETURN_IF_ERROR(
+        tt__parse_add_ints(ps, r, TT_ATTR_LHS_CONTRACTING_DIMENSIONS, matrix ? &one : &zero, 1));
     TT_RETURN_IF_ERROR(tt__parse_add_ints(ps, r, TT_ATTR_RHS_CONTRACTING_DIMENSIONS, &zero, 1));
   }
   if (r->op != TT_OP_COUNT) return TT_OK_STATUS;
@@ -562,8 +568,8 @@ tt_status_t tt__parse_statement(tt__parser_t *ps, tt_value_t **out_returns,
     return names.count ? tt__parse_fail(ps, r.start, "a return has no results") : TT_OK_STATUS;
   }
   if (is_call(&r)) {
-    TT_RETURN_IF_ERROR(tt__parse_call(ps, r.callee, ps->block, r.operands, r.operand_count, &values,
-                                      &count));
+    TT_RETURN_IF_ERROR(
+        tt__parse_call(ps, r.callee, ps->block, r.operands, r.operand_count, &values, &count));
   } else if (names_identity(&r)) {
     values = r.operands;
     count = 1;

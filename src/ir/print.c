@@ -113,8 +113,7 @@ static void generic(printer_t *p, const tt_node_t *node) {
   str(p, "\"(");
   values(p, node->operands, node->operand_count);
   str(p, ") ");
-  const tt_type_t *first =
-      node->operand_count ? tt_graph_type(p->graph, node->operands[0]) : NULL;
+  const tt_type_t *first = node->operand_count ? tt_graph_type(p->graph, node->operands[0]) : NULL;
   tt__print_properties(&p->t, node, first);
   for (uint32_t i = 0; i < node->region_count; i++) {
     str(p, i ? ", " : "(");

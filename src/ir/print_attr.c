@@ -3,8 +3,7 @@
 
 #include "ir/print.h"
 
-#define NAME_AT(names, i) \
-  ((uint64_t)(i) < sizeof(names) / sizeof *(names) ? (names)[i] : "INVALID")
+#define NAME_AT(names, i) ((uint64_t)(i) < sizeof(names) / sizeof *(names) ? (names)[i] : "INVALID")
 
 const char *tt__print_compare(int64_t direction) {
   static const char *const names[] = {"EQ", "NE", "GE", "GT", "LE", "LT"};

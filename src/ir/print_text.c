@@ -158,7 +158,8 @@ static void put_element(tt__text_t *t, tt_dtype_t dtype, const unsigned char *p)
   }
 }
 
-static void put_nested(tt__text_t *t, const tt_type_t *type, uint32_t dim, const unsigned char **p) {
+static void put_nested(tt__text_t *t, const tt_type_t *type, uint32_t dim,
+                       const unsigned char **p) {
   if (dim == type->rank) {
     put_element(t, type->dtype, *p);
     *p += tt_dtype_size(type->dtype);

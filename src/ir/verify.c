@@ -18,7 +18,8 @@ static tt_status_t define(verifier_t *v, tt_value_t value, const tt_node_t *node
   TT_CHECK(value < v->graph->value_count);
   const tt_value_info_t *info = &v->graph->values[value];
   if (info->node != node || info->block != block || info->index != index) {
-    return TT_ERROR(INTERNAL, "internal: value %u does not know its definition; please report", value);
+    return TT_ERROR(INTERNAL, "internal: value %u does not know its definition; please report",
+                    value);
   }
   if (v->visible[value]) {
     return TT_ERROR(INTERNAL, "internal: value %u is defined twice; please report", value);
@@ -31,8 +32,8 @@ static tt_status_t check_uses(const verifier_t *v, const char *what, const tt_va
                               uint32_t count) {
   for (uint32_t i = 0; i < count; i++) {
     if (uses[i] < v->graph->value_count && v->visible[uses[i]]) continue;
-    return TT_ERROR(INTERNAL, "internal: %s uses value %u before its definition; please report", what,
-                    uses[i]);
+    return TT_ERROR(INTERNAL, "internal: %s uses value %u before its definition; please report",
+                    what, uses[i]);
   }
   return TT_OK_STATUS;
 }
@@ -45,7 +46,10 @@ static tt_status_t verify_rule(verifier_t *v, const tt_node_t *node) {
   for (uint32_t i = 0; i < node->result_count; i++) {
     types[i] = v->graph->values[node->first_result + i].type;
   }
-  tt__infer_t c = {.arena = &v->scratch, .graph = v->graph, .node = node, .given = types,
+  tt__infer_t c = {.arena = &v->scratch,
+                   .graph = v->graph,
+                   .node = node,
+                   .given = types,
                    .given_count = node->result_count};
   return tt__infer(&c);
 }

@@ -92,8 +92,8 @@ static tt_value_t real_function(tt_build_t *b, tt_op_t op, tt_value_t x) {
   }
 }
 
-// A float's bits as an integer with the floats' order: both zeros are 0, neighbours differ by 1. The
-// map is its own inverse.
+// A float's bits as an integer with the floats' order: both zeros are 0, neighbours differ by 1.
+// The map is its own inverse.
 static tt_value_t ordered(tt_build_t *b, tt_value_t bits, tt_value_t negative) {
   tt_value_t lowest = tt_emit_lowest(b, tt_build_dtype(b, bits));
   return WHERE(negative, SUB(lowest, bits), bits);
@@ -114,12 +114,13 @@ static bool next_after(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out
   tt_value_t from = ordered(b, x_bits, x_negative), to = ordered(b, y_bits, LESS(y_bits, zero));
   tt_value_t next = WHERE(LESS(from, to), ADD(from, one), SUB(from, one));
   // Stepping from the smallest negative number up gives -0.
-  tt_value_t minus_zero = tt_emit_binary(b, TT_OP_AND, x_negative, tt_emit_compare(b, TT_EQ, next, zero));
+  tt_value_t minus_zero =
+      tt_emit_binary(b, TT_OP_AND, x_negative, tt_emit_compare(b, TT_EQ, next, zero));
   tt_value_t next_negative = tt_emit_binary(b, TT_OP_OR, LESS(next, zero), minus_zero);
   tt_value_t bits = ordered(b, next, next_negative);
   bits = WHERE(tt_emit_compare(b, TT_EQ, from, to), y_bits, bits);
-  tt_value_t nan = tt_emit_binary(b, TT_OP_OR, tt_emit_compare(b, TT_NE, x, x),
-                                  tt_emit_compare(b, TT_NE, y, y));
+  tt_value_t nan =
+      tt_emit_binary(b, TT_OP_OR, tt_emit_compare(b, TT_NE, x, x), tt_emit_compare(b, TT_NE, y, y));
   tt_value_t r = tt_emit_bitcast(b, bits, type->dtype, type->rank, type->dims);
   *out = WHERE(nan, ADD(x, y), r);
   return true;

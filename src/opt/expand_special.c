@@ -28,13 +28,17 @@ static tt_value_t erf_near(tt_build_t *b, tt_value_t x) {
   return MUL(x, SERIES_OF(z, erf));
 }
 
-// exp(-x * x) for x >= 0. The square's rounding would cost x * x ulps; the head of x has an exact one.
+// exp(-x * x) for x >= 0. The square's rounding would cost x * x ulps; the head of x has an exact
+// one.
 static tt_value_t exp_minus_square(tt_build_t *b, tt_value_t x) {
   bool wide = tt__expand_is_wide(b, x);
   const tt_attr_t attrs[] = {tt_attr_int(TT_ATTR_EXPONENT_BITS, wide ? 11 : 8),
                              tt_attr_int(TT_ATTR_MANTISSA_BITS, wide ? 25 : 10)};
-  tt_node_spec_t spec = {.op = TT_OP_REDUCE_PRECISION, .operands = &x, .operand_count = 1,
-                         .attrs = attrs, .attr_count = 2};
+  tt_node_spec_t spec = {.op = TT_OP_REDUCE_PRECISION,
+                         .operands = &x,
+                         .operand_count = 1,
+                         .attrs = attrs,
+                         .attr_count = 2};
   tt_value_t head = tt_emit(b, &spec);
   tt_value_t rest = MUL(SUB(x, head), ADD(x, head));
   // Not exp * exp: compilers join two exponentials, rounding and all.
@@ -92,9 +96,9 @@ tt_value_t tt__expand_erf_inv(tt_build_t *b, tt_value_t x) {
 
 // lgamma(x) for x >= 0.
 static tt_value_t lgamma_positive(tt_build_t *b, tt_value_t x) {
-  static const double stirling[] = {1.0 / 12,      -1.0 / 360,         1.0 / 1260,
-                                    -1.0 / 1680,   1.0 / 1188,         -691.0 / 360360,
-                                    1.0 / 156,     -3617.0 / 122400,   43867.0 / 244188};
+  static const double stirling[] = {1.0 / 12,    -1.0 / 360,       1.0 / 1260,
+                                    -1.0 / 1680, 1.0 / 1188,       -691.0 / 360360,
+                                    1.0 / 156,   -3617.0 / 122400, 43867.0 / 244188};
   bool wide = tt__expand_is_wide(b, x);
   tt_value_t one = NUM(1), two = NUM(2);
   // Large: Stirling's series in 1 / x.
@@ -130,8 +134,8 @@ tt_value_t tt__expand_lgamma(tt_build_t *b, tt_value_t x) {
 }
 
 tt_value_t tt__expand_digamma(tt_build_t *b, tt_value_t x) {
-  static const double bernoulli[] = {1.0 / 12,  -1.0 / 120, 1.0 / 252,      -1.0 / 240,
-                                     1.0 / 132, -691.0 / 32760, 1.0 / 12, -3617.0 / 8160};
+  static const double bernoulli[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
+                                     1.0 / 132, -691.0 / 32760, 1.0 / 12,  -3617.0 / 8160};
   bool wide = tt__expand_is_wide(b, x);
   int steps = wide ? 10 : 6;
   tt_value_t size = CALL(ABS, x), one = NUM(1), z = size, sum = NUM(0);

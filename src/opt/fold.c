@@ -62,8 +62,8 @@ static void store(tt_dtype_t dtype, number_t n, void *p) {
   memcpy(p, &n.u, tt_dtype_size(dtype));
 }
 
-// In double: sums, products, quotients and roots of narrower floats come out correctly rounded after
-// the one rounding in store, since a double has more than twice their digits.
+// In double: sums, products, quotients and roots of narrower floats come out correctly rounded
+// after the one rounding in store, since a double has more than twice their digits.
 static bool real_op(tt_op_t op, const number_t *x, number_t *out) {
   switch (op) {
     case TT_OP_ADD:
@@ -131,8 +131,10 @@ static bool int_op(tt_op_t op, const number_t *x, number_t *out) {
 }
 
 static bool bool_op(tt_op_t op, const number_t *x, number_t *out) {
-  out->u = op == TT_OP_NOT ? !x[0].u : op == TT_OP_AND ? x[0].u & x[1].u
-           : op == TT_OP_OR ? x[0].u | x[1].u : x[0].u ^ x[1].u;
+  out->u = op == TT_OP_NOT   ? !x[0].u
+           : op == TT_OP_AND ? x[0].u & x[1].u
+           : op == TT_OP_OR  ? x[0].u | x[1].u
+                             : x[0].u ^ x[1].u;
   return op == TT_OP_NOT || op == TT_OP_AND || op == TT_OP_OR || op == TT_OP_XOR;
 }
 
@@ -296,8 +298,8 @@ static bool fold(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
     store(type->dtype, result, bytes + (size_t)e * one);
   }
   const tt_attr_t attr = tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)((size_t)count * one));
-  tt_node_spec_t spec = {.op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = type,
-                         .type_count = 1};
+  tt_node_spec_t spec = {
+      .op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = type, .type_count = 1};
   *out = tt_emit(&rw->build, &spec);
   return true;
 }

@@ -32,10 +32,10 @@ static tt_status_t check(const tt_graph_t *graph, const char *pass) {
 #endif
 }
 
-#define PASS(name)                                            \
-  do {                                                        \
-    TT_RETURN_IF_ERROR(tt_##name(graph));                     \
-    TT_RETURN_IF_ERROR(check(graph, #name));                  \
+#define PASS(name)                                              \
+  do {                                                          \
+    TT_RETURN_IF_ERROR(tt_##name(graph));                       \
+    TT_RETURN_IF_ERROR(check(graph, #name));                    \
     if (wanted) TT_RETURN_IF_ERROR(dump(graph, wanted, #name)); \
   } while (0)
 

@@ -40,7 +40,8 @@ static tt_status_t walk_node(tt__rewrite_t *rw, tt_block_t *block, tt_node_t *no
   for (uint32_t i = 0; i < node->region_count; i++) {
     TT_RETURN_IF_ERROR(walk_block(rw, node->regions[i]));
   }
-  if (node->result_count > 8) out = TT_ARENA_ARRAY(&rw->graph->arena, tt_value_t, node->result_count);
+  if (node->result_count > 8)
+    out = TT_ARENA_ARRAY(&rw->graph->arena, tt_value_t, node->result_count);
   if (!out) return tt__no_memory();
   uint32_t before = block->node_count;
   rw->build.block = block;

@@ -116,8 +116,11 @@ static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_type_t *middle = tt__rewrite_type(rw, inner->first_result);
   if (!is_exact(from->dtype, middle->dtype)) return false;
   if (from->dtype == to->dtype) return keep(out, inner->operands[0]);
-  tt_node_spec_t spec = {.op = TT_OP_CONVERT, .operands = inner->operands, .operand_count = 1,
-                         .types = to, .type_count = 1};
+  tt_node_spec_t spec = {.op = TT_OP_CONVERT,
+                         .operands = inner->operands,
+                         .operand_count = 1,
+                         .types = to,
+                         .type_count = 1};
   *out = tt_emit(&rw->build, &spec);
   return true;
 }

@@ -15,8 +15,8 @@ static bool listed(const int64_t *list, uint32_t count, int64_t value) {
   return false;
 }
 
-// Remaps one operand's dimension numbers through the transpose that makes it. Free dimensions appear
-// in the result in order, so their order must survive.
+// Remaps one operand's dimension numbers through the transpose that makes it. Free dimensions
+// appear in the result in order, so their order must survive.
 static bool remap_dot(const tt__rewrite_t *rw, tt_value_t *operand, const int64_t *batch,
                       uint32_t batch_count, const int64_t *contract, uint32_t contract_count,
                       int64_t *new_batch, int64_t *new_contract) {
@@ -39,9 +39,13 @@ static bool remap_dot(const tt__rewrite_t *rw, tt_value_t *operand, const int64_
 
 static tt_value_t rebuild(tt__rewrite_t *rw, const tt_node_t *node, const tt_value_t *operands,
                           tt_attr_t *attrs, const tt_type_t *type) {
-  tt_node_spec_t spec = {.op = (tt_op_t)node->op, .operands = operands,
-                         .operand_count = node->operand_count, .attrs = attrs,
-                         .attr_count = node->attr_count, .types = type, .type_count = 1};
+  tt_node_spec_t spec = {.op = (tt_op_t)node->op,
+                         .operands = operands,
+                         .operand_count = node->operand_count,
+                         .attrs = attrs,
+                         .attr_count = node->attr_count,
+                         .types = type,
+                         .type_count = 1};
   return tt_emit(&rw->build, &spec);
 }
 
@@ -92,8 +96,8 @@ static bool convolution(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *ou
   memcpy(attrs, node->attrs, node->attr_count * sizeof *attrs);
   if (x) {
     remap_conv(attrs, node->attr_count, TT_ATTR_INPUT_BATCH_DIMENSION,
-               TT_ATTR_INPUT_FEATURE_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS,
-               permutation_of(x), lists[0]);
+               TT_ATTR_INPUT_FEATURE_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS, permutation_of(x),
+               lists[0]);
   }
   if (k) {
     remap_conv(attrs, node->attr_count, TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,

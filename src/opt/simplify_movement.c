@@ -19,10 +19,9 @@ static bool splat(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const void *bytes = constant ? tt__rewrite_splat(rw, node->operands[0]) : NULL;
   if (!bytes) return false;
   const tt_type_t *type = tt__rewrite_type(rw, node->first_result);
-  const tt_attr_t attr =
-      tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)tt_dtype_size(type->dtype));
-  tt_node_spec_t spec = {.op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = type,
-                         .type_count = 1};
+  const tt_attr_t attr = tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)tt_dtype_size(type->dtype));
+  tt_node_spec_t spec = {
+      .op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = type, .type_count = 1};
   *out = tt_emit(&rw->build, &spec);
   return true;
 }
@@ -232,7 +231,8 @@ static bool pad(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const int64_t *high = ints(node, TT_ATTR_EDGE_PADDING_HIGH);
   const int64_t *interior = ints(node, TT_ATTR_INTERIOR_PADDING);
   for (uint32_t i = 0; i < x->rank; i++) {
-    if (low[i] != 0 || high[i] != 0 || (tt__at(interior, i, 0) != 0 && x->dims[i] > 1)) return false;
+    if (low[i] != 0 || high[i] != 0 || (tt__at(interior, i, 0) != 0 && x->dims[i] > 1))
+      return false;
   }
   return keep(out, node->operands[0]);
 }

@@ -1,5 +1,5 @@
-// Moves transposes below elementwise ops, towards a transpose that undoes them or a contraction that
-// takes them over: add(transpose(x), 1) -> transpose(add(x, 1)).
+// Moves transposes below elementwise ops, towards a transpose that undoes them or a contraction
+// that takes them over: add(transpose(x), 1) -> transpose(add(x, 1)).
 #include <string.h>
 
 #include "opt/rewrite.h"
@@ -50,10 +50,10 @@ static tt_value_t respread(tt__rewrite_t *rw, tt_value_t v, const tt_type_t *sha
     return tt_emit_broadcast_to(&rw->build, scalar, shape->rank, shape->dims);
   }
   const tt_type_t to = {type->dtype, shape->rank, shape->dims};
-  const tt_attr_t attr = tt_attr_bytes(TT_ATTR_VALUE, tt__rewrite_splat(rw, v),
-                                       (uint32_t)tt_dtype_size(type->dtype));
-  tt_node_spec_t spec = {.op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = &to,
-                         .type_count = 1};
+  const tt_attr_t attr =
+      tt_attr_bytes(TT_ATTR_VALUE, tt__rewrite_splat(rw, v), (uint32_t)tt_dtype_size(type->dtype));
+  tt_node_spec_t spec = {
+      .op = TT_OP_CONSTANT, .attrs = &attr, .attr_count = 1, .types = &to, .type_count = 1};
   return tt_emit(&rw->build, &spec);
 }
 
@@ -76,9 +76,13 @@ bool tt__simplify_sink(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
     if (operands[i] == TT_NO_VALUE) operands[i] = respread(rw, node->operands[i], shape);
   }
   tt_type_t type = {tt__rewrite_type(rw, node->first_result)->dtype, shape->rank, shape->dims};
-  tt_node_spec_t spec = {.op = (tt_op_t)node->op, .operands = operands,
-                         .operand_count = node->operand_count, .attrs = node->attrs,
-                         .attr_count = node->attr_count, .types = &type, .type_count = 1};
+  tt_node_spec_t spec = {.op = (tt_op_t)node->op,
+                         .operands = operands,
+                         .operand_count = node->operand_count,
+                         .attrs = node->attrs,
+                         .attr_count = node->attr_count,
+                         .types = &type,
+                         .type_count = 1};
   *out = tt_emit_transpose(&rw->build, tt_emit(&rw->build, &spec), permutation);
   return true;
 }

@@ -1,4 +1,5 @@
-// Golden files: StableHLO text, a line "// ----", the text expected. TT_UPDATE=1 rewrites the latter.
+// Golden files: StableHLO text, a line "// ----", the text expected. TT_UPDATE=1 rewrites the
+// latter.
 #ifndef TT_TESTS_GOLDEN_H_
 #define TT_TESTS_GOLDEN_H_
 
@@ -20,7 +21,8 @@ static char *golden_read(const char *path, size_t *out_size) {
   return text;
 }
 
-__attribute__((unused)) static void golden_file(const char *path, tt_status_t (*pass)(tt_graph_t *, const char *)) {
+__attribute__((unused)) static void golden_file(const char *path,
+                                                tt_status_t (*pass)(tt_graph_t *, const char *)) {
   size_t size, printed_size;
   char *text = golden_read(path, &size), *printed;
   tt_graph_t *g;
@@ -55,7 +57,7 @@ __attribute__((unused)) static void golden_file(const char *path, tt_status_t (*
 
 // Every *.mlir of tests/golden/<folder>, found beside the test's own source.
 __attribute__((unused)) static void golden_folder(const char *source, const char *folder,
-                          tt_status_t (*pass)(tt_graph_t *, const char *)) {
+                                                  tt_status_t (*pass)(tt_graph_t *, const char *)) {
   char root[1024], path[2048];
   snprintf(root, sizeof root, "%s", source);
   char *slash = strrchr(root, '/');

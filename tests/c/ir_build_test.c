@@ -21,7 +21,7 @@ static tt_value_t argument(tt_dtype_t dtype, uint32_t rank, const int64_t *dims)
   EXPECT_OK(tt_graph_argument(graph, graph->main, (tt_type_t){dtype, rank, dims}, &v));
   return v;
 }
-#define ARG(dtype, ...)                                                                      \
+#define ARG(dtype, ...) \
   argument(dtype, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), (int64_t[]){__VA_ARGS__})
 
 static const char *type_of(tt_value_t v) {
@@ -64,8 +64,8 @@ TEST(shapes_are_derived) {
   EXPECT_STR(type_of(tt_emit_slice_dim(&b, x, 2, 1, 5, 2)), "tensor<2x3x2xf32>");
   EXPECT_STR(type_of(tt_emit_reshape(&b, x, 1, (int64_t[]){30})), "tensor<30xf32>");
   tt_value_t zero = tt_emit_scalar(&b, TT_F32, 0);
-  tt_value_t padded = tt_emit_pad(&b, x, zero, (int64_t[]){1, 0, -1}, (int64_t[]){0, 2, 0},
-                                  (int64_t[]){0, 1, 0});
+  tt_value_t padded =
+      tt_emit_pad(&b, x, zero, (int64_t[]){1, 0, -1}, (int64_t[]){0, 2, 0}, (int64_t[]){0, 1, 0});
   EXPECT_STR(type_of(padded), "tensor<3x7x4xf32>");
   tt_value_t both[] = {x, x};
   EXPECT_STR(type_of(tt_emit_concat(&b, both, 2, 1)), "tensor<2x6x5xf32>");
@@ -82,8 +82,10 @@ TEST(shapes_are_derived) {
   tt_window_t window = {.sizes = (int64_t[]){1, 2, 2}, .strides = (int64_t[]){1, 2, 1}};
   EXPECT_STR(type_of(tt_emit_reduce_window(&b, TT_OP_ADD, x, &window)), "tensor<2x1x4xf32>");
   tt_value_t image = ARG(TT_F32, 1, 4, 9, 9), kernel = ARG(TT_F32, 8, 2, 3, 3);
-  tt_conv_t conv = {.strides = (int64_t[]){2, 1}, .padding = (int64_t[]){1, 1, 0, 0},
-                    .feature_groups = 2, .batch_groups = 1};
+  tt_conv_t conv = {.strides = (int64_t[]){2, 1},
+                    .padding = (int64_t[]){1, 1, 0, 0},
+                    .feature_groups = 2,
+                    .batch_groups = 1};
   EXPECT_STR(type_of(tt_emit_conv(&b, image, kernel, &conv, TT_F32)), "tensor<1x8x5x7xf32>");
   EXPECT_STR(type_of(tt_emit_bitcast(&b, x, TT_U8, 4, (int64_t[]){2, 3, 5, 4})),
              "tensor<2x3x5x4xui8>");

@@ -14,7 +14,7 @@ static int fail(tt_status_t s) {
 int main(void) {
   char *text = NULL, *printed;
   size_t size = 0, capacity = 0, printed_size;
-  for (size_t got; ; size += got) {
+  for (size_t got;; size += got) {
     if (capacity - size < 65536) {
       capacity = capacity ? capacity * 2 : 1 << 17;
       text = realloc(text, capacity);

@@ -1,7 +1,6 @@
 // The fuzz target over its corpus, and over every truncation and a few mutations of each file.
-#include "golden.h"
-
 #include "../fuzz/parse_fuzz.c"
+#include "golden.h"
 
 static void replay(const char *path) {
   size_t size;
@@ -45,7 +44,8 @@ TEST(nesting_is_limited) {
   size_t n = 100000;
   char *text = malloc(n * 40);
   size_t at = (size_t)sprintf(text, "func.func @main(%%p: tensor<i1>) -> tensor<i1> {\n");
-  for (size_t i = 0; i < 2000; i++) at += (size_t)sprintf(text + at, "%%a = \"stablehlo.if\"(%%p) ({");
+  for (size_t i = 0; i < 2000; i++)
+    at += (size_t)sprintf(text + at, "%%a = \"stablehlo.if\"(%%p) ({");
   LLVMFuzzerTestOneInput((const uint8_t *)text, at);
   memset(text, '[', n);
   LLVMFuzzerTestOneInput((const uint8_t *)text, n);
@@ -54,8 +54,10 @@ TEST(nesting_is_limited) {
   LLVMFuzzerTestOneInput((const uint8_t *)loop, strlen(loop));
   at = (size_t)sprintf(text, "func.func @main() { call @f0() : () -> () \n return }\n");
   for (int i = 0; i < 60; i++) {
-    at += (size_t)sprintf(text + at, "func.func private @f%d() {\n call @f%d() : () -> ()\n"
-                          " call @f%d() : () -> ()\n return }\n", i, i + 1, i + 1);
+    at += (size_t)sprintf(text + at,
+                          "func.func private @f%d() {\n call @f%d() : () -> ()\n"
+                          " call @f%d() : () -> ()\n return }\n",
+                          i, i + 1, i + 1);
   }
   at += (size_t)sprintf(text + at, "func.func private @f60() { return }");
   LLVMFuzzerTestOneInput((const uint8_t *)text, at);

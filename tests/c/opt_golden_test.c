@@ -6,7 +6,7 @@ static tt_status_t run(tt_graph_t *graph, const char *text) {
   static const struct {
     const char *name;
     tt_status_t (*pass)(tt_graph_t *);
-  } passes[] = {{"simplify", tt_simplify}, {"cse", tt_cse},   {"dce", tt_dce},
+  } passes[] = {{"simplify", tt_simplify}, {"cse", tt_cse},     {"dce", tt_dce},
                 {"fold", tt_fold},         {"opt", tt_opt_run}, {"expand_chlo", tt_expand_chlo}};
   char name[64] = "";
   if (sscanf(text, "// pass: %63s", name) == 1) {

@@ -1,4 +1,5 @@
-// Reads StableHLO text on stdin, runs tt_opt_run (or the pass named by the first argument) and prints.
+// Reads StableHLO text on stdin, runs tt_opt_run (or the pass named by the first argument) and
+// prints.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
