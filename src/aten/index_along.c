@@ -55,7 +55,8 @@ static tt_value_t reduce_into(tt_build_t *b, put_fn_t put, tt_value_t x, tt_valu
     start = put(b, x, index, identity_like(b, r, updates), dim, TT_OP_COUNT);
   }
   const tt_value_t sum = put(b, start, index, updates, dim, reduce_ops[r]);
-  if (r != MEAN) return sum;
+  // The mean of booleans is their sum, "or": every count is true.
+  if (r != MEAN || tt_build_dtype(b, x) == TT_I1) return sum;
   const tt_value_t before = tt_emit_splat_like(b, x, include_self ? 1 : 0);
   tt_value_t n = put(b, before, index, tt_emit_splat_like(b, updates, 1), dim, TT_OP_ADD);
   n = tt__max(b, n, tt__num(b, n, 1));
@@ -111,7 +112,7 @@ TT_LOWER0(scatter_reduce) {
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)self->dtype);
   const reduce_t how = reduce_named(tt_lower_arg(L, 4));
   tt_value_t index, updates;
-  if (how == REDUCE_COUNT || d == TT_I1) {
+  if (how == REDUCE_COUNT) {
     tt_lower_unsupported(L, "this reduction");
     return;
   }
@@ -186,7 +187,7 @@ TT_LOWER0(index_reduce) {
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)self->dtype);
   const reduce_t how = reduce_named(tt_lower_arg(L, 4));
   tt_value_t index, source;
-  if (how == REDUCE_COUNT || d == TT_I1) {
+  if (how == REDUCE_COUNT) {
     tt_lower_unsupported(L, "this reduction");
     return;
   }

@@ -144,7 +144,7 @@ static tt_value_t squares_left(tt_build_t *b, void *context, tt_value_t i,
   return tt__and(b, tt__cmpc(b, TT_GT, most, 0), tt__cmpc(b, TT_LT, i, 1024));
 }
 
-// linalg_matrix_exp(A): scaled until the 1-norm is at most 1/2, Taylor's series, squared back.
+// linalg_matrix_exp(A): scaled until the 1-norm is at most 2, Taylor's series, squared back.
 TT_LOWER0(matrix_exp) {
   tt_build_t *b = L->b;
   const int64_t rows[] = {1}, cols[] = {2};
@@ -154,13 +154,13 @@ TT_LOWER0(matrix_exp) {
   const tt_value_t v = tt_emit_convert(b, a.v, d);
   const tt_value_t norm = tt_emit_reduce(
       b, TT_OP_MAXIMUM, tt__sum_over(b, tt__magnitude(b, v), rows, 1, true), cols, 1, true);
-  const tt_value_t twice = tt__max(b, tt__mulc(b, norm, 2), tt__num(b, norm, 1));
-  tt_value_t s = tt__ceil(b, tt__mulc(b, tt__log(b, twice), 1.4426950408889634));
+  const tt_value_t half = tt__max(b, tt__mulc(b, norm, 0.5), tt__num(b, norm, 1));
+  tt_value_t s = tt__ceil(b, tt__mulc(b, tt__log(b, half), 1.4426950408889634));
   s = tt_emit_select(b, tt_emit_unary(b, TT_OP_IS_FINITE, s), s, tt_emit_splat_like(b, s, 0));
   const tt_value_t scale = tt__pow(b, tt_emit_splat_like(b, s, 0.5), s);
   const tt_value_t x = tt__mul(b, v, tt__like_dtype(b, scale, v));
   const tt_value_t eye = tt__identity(b, d, a.batch, a.rows, a.rows);
-  const int degree = tt_dtype_real(d) == TT_F64 ? 16 : 10;
+  const int degree = tt_dtype_real(d) == TT_F64 ? 24 : 16;
   tt_value_t sum = eye;
   for (int k = degree; k > 0; k--) {
     sum = tt__add(b, eye, tt__divc(b, tt_emit_matmul(b, x, sum, d), k));

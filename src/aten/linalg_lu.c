@@ -7,13 +7,20 @@ typedef struct lu_context_s {
 
 static tt_value_t number_of(tt_build_t *b, int64_t n) { return tt_emit_splat_int(b, TT_S32, 0, NULL, n); }
 
+// LAPACK's size of a pivot: |re| + |im|.
+static tt_value_t pivot_size(tt_build_t *b, tt_value_t x) {
+  if (!tt_dtype_is_complex(tt_build_dtype(b, x))) return tt__abs(b, x);
+  return tt__add(b, tt__abs(b, tt_emit_unary(b, TT_OP_REAL, x)),
+                 tt__abs(b, tt_emit_unary(b, TT_OP_IMAG, x)));
+}
+
 // One column. State: matrix, permutation [B, m, 1], pivots [B, 1, k].
 static void lu_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *state) {
   const lu_context_t *c = context;
   const tt_value_t rows = tt__row_numbers(b, c->rows), cols = tt__col_numbers(b, c->cols);
   const tt_value_t a = state[0], order = state[1];
   const int64_t flat[] = {c->batch, 1, 1};
-  const tt_value_t size = tt__magnitude(b, tt__column_at(b, a, i));
+  const tt_value_t size = pivot_size(b, tt__column_at(b, a, i));
   const tt_value_t open = tt_emit_broadcast_to(b, tt__ge(b, rows, i), 3,
                                                (int64_t[]){c->batch, c->rows, 1});
   const tt_value_t candidates = tt_emit_select(b, open, size, tt_emit_splat_like(b, size, -1));
@@ -243,12 +250,11 @@ TT_LOWER0(linalg_lu_solve) {
                                      tt_lower_int(L, 4, 0) != 0, batch, n));
 }
 
-// _linalg_solve_ex(A, B, left, check_errors) -> (X, LU, pivots, info). A real contiguous A is factored
-// transposed, which the backward formula expects.
+// _linalg_solve_ex(A, B, left, check_errors) -> (X, LU, pivots, info)
 TT_LOWER0(linalg_solve) {
   tt_build_t *b = L->b;
   const tt_tensor_t *at = tt_lower_meta(L, 0), *bt = tt_lower_meta(L, 1);
-  const bool left = tt_lower_int(L, 2, 1) != 0, transposed = tt__matrix_uses_transpose(at);
+  const bool left = tt_lower_int(L, 2, 1) != 0;
   if (tt__matrix_all_empty(L)) return;
   tt__matrix_t a = tt__matrix_arg(L, 0);
   if (a.rows == 0) {
@@ -256,7 +262,6 @@ TT_LOWER0(linalg_solve) {
     tt_lower_return(L, 3, tt_emit_splat(b, TT_S32, L->outs[3].rank, L->outs[3].sizes, 0));
     return;
   }
-  if (transposed) a.v = tt__transpose_last(b, a.v, false);
   const tt__lu_t f = tt__lu_factor(b, &a);
   tt__matrix_return(L, 1, f.lu);
   tt__matrix_return(L, 2, f.pivots);
@@ -284,7 +289,7 @@ TT_LOWER0(linalg_solve) {
   for (uint32_t i = 0; i + 1 < at->rank; i++) order_dims[i] = at->sizes[i];
   tt_value_t order = tt_emit_reshape(b, f.permutation, at->rank - 1, order_dims);
   order = spread_batch(L, order, at->rank - 1, out->sizes, lead, 1);
-  tt__matrix_return(L, 0, solve_side(b, lu, order, x, left, transposed, batch, a.rows));
+  tt__matrix_return(L, 0, solve_side(b, lu, order, x, left, false, batch, a.rows));
 }
 
 // linalg_inv_ex(A, check_errors) -> (inverse, info)

@@ -177,6 +177,23 @@ static taps_t taps_transpose(tt_build_t *b, const taps_t *t, int64_t columns) {
   return r;
 }
 
+// PyTorch interpolates bytes in 16-bit fixed point; its weights, and rounding after each dimension, decide
+// ties.
+static void taps_quantise(taps_t *t) {
+  double most = 0;
+  int bits = 0;
+  for (int64_t i = 0; i < t->rows * t->taps; i++) most = fmax(most, t->weight[i]);
+  while (bits < 22 && (int)(0.5 + most * (double)(2 << bits)) < 1 << 15) bits++;
+  for (int64_t i = 0; i < t->rows * t->taps; i++) {
+    const double scaled = t->weight[i] * (double)(1 << bits);
+    t->weight[i] = trunc(scaled < 0 ? scaled - 0.5 : scaled + 0.5) / (double)(1 << bits);
+  }
+}
+static tt_value_t to_byte(tt_build_t *b, tt_value_t v) {
+  v = tt__floor(b, tt__addc(b, v, 0.5));
+  return tt_emit_clamp(b, tt__num(b, v, 0), v, tt__num(b, v, 255));
+}
+
 static bool is_identity(const taps_t *t, int64_t in) {
   if (t->taps != 1 || t->rows != in) return false;
   for (int64_t i = 0; i < in; i++) {
@@ -226,8 +243,8 @@ TT_LOWER(upsample) {
   const tt_out_meta_t *y = &L->outs[0];
   const uint32_t rank = x->rank, spatial = rank - 2, at = backward ? 3 : 2;
   const tt_dtype_t type = (tt_dtype_t)x->dtype;
-  const bool rounds = tt_dtype_is_int(type);
-  const tt_dtype_t d = rounds ? (corners ? TT_F32 : type) : tt_lower_opmath(type);
+  const bool bytes = corners && tt_dtype_is_int(type);
+  const tt_dtype_t d = bytes ? TT_F32 : tt_lower_opmath(type);
   tt_value_t v = tt_lower_tensor_as(L, 0, d);
   if (tt__product(y->sizes, y->rank) == 0 || tt__product(x->sizes, x->rank) == 0) {
     tt_lower_return(L, 0, tt_emit_splat(b, d, y->rank, y->sizes, 0));
@@ -245,11 +262,9 @@ TT_LOWER(upsample) {
     taps_t taps = taps_of(b, &axis, kind);
     if (backward) taps = taps_transpose(b, &taps, axis.in);
     if (!taps_ok(&taps)) return;
+    if (bytes) taps_quantise(&taps);
     v = apply_taps(b, v, rank, dim, x->sizes[dim], &taps);
-  }
-  if (rounds && corners) {
-    v = tt_emit_unary(b, TT_OP_ROUND_NEAREST_EVEN, v);
-    v = tt_emit_clamp(b, tt__num(b, v, 0), v, tt__num(b, v, 255));
+    if (bytes) v = to_byte(b, v);
   }
   tt_lower_return(L, 0, v);
 }

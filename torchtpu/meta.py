@@ -1,0 +1,132 @@
+"""Result types of ops that PyTorch gives no meta kernel, or one that only raises."""
+
+import torch
+
+_library = torch.library.Library("aten", "IMPL")
+_REPLACE = {"convolution_overrideable", "convolution_backward_overrideable"}
+
+
+def _meta(name):
+    """Registers a meta kernel unless PyTorch has a useful one of its own."""
+
+    def register(function):
+        base = name.split(".")[0]
+        has = torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta")
+        if not has:
+            _library.impl(name, function, "Meta")
+        elif base in _REPLACE:
+            _library.impl(name, function, "Meta", allow_override=True)
+        return function
+
+    return register
+
+
+def _channels_last(*tensors):
+    formats = {4: torch.channels_last, 5: torch.channels_last_3d}
+    wanted = formats.get(tensors[0].dim())
+    if wanted and any(t.is_contiguous(memory_format=wanted) and not t.is_contiguous() for t in tensors):
+        return wanted
+    return torch.contiguous_format
+
+
+def _spread(values, count):
+    values = list(values)
+    return values * count if len(values) == 1 else values
+
+
+@_meta("convolution_overrideable")
+def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    spatial = input.dim() - 2
+    stride, padding, dilation, extra = (
+        _spread(v, spatial) for v in (stride, padding, dilation, output_padding)
+    )
+    sizes = [input.size(0), weight.size(1) * groups if transposed else weight.size(0)]
+    for i in range(spatial):
+        span = dilation[i] * (weight.size(2 + i) - 1) + 1
+        if transposed:
+            size = (input.size(2 + i) - 1) * stride[i] - 2 * padding[i] + span + extra[i]
+        else:
+            size = (input.size(2 + i) + 2 * padding[i] - span) // stride[i] + 1
+        sizes.append(size)
+    return input.new_empty(sizes).to(memory_format=_channels_last(input, weight))
+
+
+@_meta("convolution_backward_overrideable")
+def _convolution_backward(
+    grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask
+):
+    memory_format = _channels_last(input, weight)
+    grad_input = input.new_empty(input.shape).to(memory_format=memory_format) if output_mask[0] else None
+    grad_weight = weight.new_empty(weight.shape).to(memory_format=memory_format) if output_mask[1] else None
+    grad_bias = grad.new_empty(grad.size(1)) if output_mask[2] else None
+    return grad_input, grad_weight, grad_bias
+
+
+@_meta("conv_tbc")
+def _conv_tbc(self, weight, bias, pad=0):
+    time = self.size(0) + 2 * pad - weight.size(0) + 1
+    return self.new_empty(time, self.size(1), weight.size(2))
+
+
+@_meta("_thnn_fused_gru_cell")
+def _gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
+    return hx.new_empty(hx.shape), hx.new_empty(hx.size(0), hx.size(1) * 5)
+
+
+@_meta("_thnn_fused_gru_cell_backward")
+def _gru_cell_backward(grad_hy, workspace, has_bias):
+    batch, hidden = grad_hy.shape
+    gates = [workspace.new_empty(batch, 3 * hidden) for _ in range(2)]
+    biases = [workspace.new_empty(3 * hidden) if has_bias else None for _ in range(2)]
+    return gates[0], gates[1], grad_hy.new_empty(grad_hy.shape), biases[0], biases[1]
+
+
+@_meta("geqrf")
+def _geqrf(self):
+    *batch, rows, cols = self.shape
+    packed = self.new_empty(*batch, cols, rows).mT
+    return packed, self.new_empty(*batch, min(rows, cols))
+
+
+@_meta("fractional_max_pool3d_backward")
+def _fractional_max_pool3d_backward(grad_output, self, kernel_size, output_size, indices):
+    return torch.empty_like(self)
+
+
+def _like(self, *rest, **options):
+    return torch.empty_like(self)
+
+
+def _like_second(grad, self, *rest, **options):
+    return torch.empty_like(self)
+
+
+for _name in ("binomial", "_sample_dirichlet", "_masked_softmax", "_masked_softmax_backward",
+              "_logcumsumexp", "glu_jvp", "_add_relu.Scalar"):
+    _meta(_name)(_like)
+for _name in ("multi_margin_loss_backward", "multilabel_margin_loss_backward"):
+    _meta(_name)(_like_second)
+
+
+@_meta("_aminmax")
+def _aminmax(self):
+    return self.new_empty(()), self.new_empty(())
+
+
+@_meta("_aminmax.dim")
+def _aminmax_dim(self, dim, keepdim=False):
+    sizes = list(self.shape)
+    if sizes:
+        sizes[dim] = 1
+        if not keepdim:
+            del sizes[dim]
+    return self.new_empty(sizes), self.new_empty(sizes)
+
+
+def _changes_in_place(*lists, **options):
+    return None
+
+
+for _name in ("_fused_sgd_", "_fused_sgd_.tensor_lr", "_fused_adagrad_", "_fused_adagrad_.tensor_lr",
+              "_fused_adam_.tensor_lr", "_fused_adamw_", "_fused_adamw_.tensor_lr"):
+    _meta(_name)(_changes_in_place)
