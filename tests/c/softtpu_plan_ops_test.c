@@ -127,4 +127,40 @@ TEST(convolutions) {
             for (int64_t k = 1; k <= 3; k++) conv_case(types[t], groups, stride, pad, dilation, k);
 }
 
-TEST_MAIN(convolutions, large_reductions, matrix_products, attention_shapes)
+TEST(gathers_and_scatters) {
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S64, TT_I1};
+  static const tt_op_t ops[] = {TT_OP_ADD, TT_OP_MAXIMUM, TT_OP_COUNT};
+  for (int t = 0; t < 4; t++) {
+    for (int64_t dim = 0; dim < 3; dim++) {
+      for (int wide = 0; wide < 2; wide++) {
+        const int64_t dims[3] = {9, 7, wide ? 70 : 5};
+        tt_dtype_t index_type = wide ? TT_S32 : TT_S64;
+        start();
+        tt_value_t x = argument(types[t], 3, dims), i = argument(index_type, 2, DIMS(4, 6));
+        finish1(tt_emit_take(&build, x, i, dim), 0);
+        start();
+        x = argument(types[t], 3, dims);
+        int64_t less[3] = {dims[0] - 2, dims[1] - 1, dims[2] - 3};
+        i = argument(index_type, 3, less);
+        finish1(tt_emit_take_along(&build, x, i, dim), 0);
+        for (int o = 0; o < 3; o++) {
+          start();
+          x = argument(types[t], 3, dims);
+          i = argument(index_type, 3, less);
+          tt_value_t updates = argument(types[t], 3, less);
+          if (o == 1) graph->donations[0] = TT_DONATE;
+          finish1(tt_emit_put_along(&build, x, i, updates, dim, ops[o]), 0);
+          start();
+          x = argument(types[t], 3, dims);
+          i = argument(index_type, 1, DIMS(11));
+          int64_t rows[3] = {dims[0], dims[1], dims[2]};
+          rows[dim] = 11;
+          updates = argument(types[t], 3, rows);
+          finish1(tt_emit_put(&build, x, i, updates, dim, ops[o]), 0);
+        }
+      }
+    }
+  }
+}
+
+TEST_MAIN(gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
