@@ -1,12 +1,11 @@
 // Reductions with one-op bodies, their operand computed on the way in. Points are visited with the
 // kept dimensions outermost; partial results of fixed ranges are combined in order, so that results
 // do not depend on the number of threads.
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "softtpu/element.h"
 #include "softtpu/reference_internal.h"
+#include "softtpu/plan_fold.h"
 #include "softtpu/tile.h"
 
 static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
@@ -22,16 +21,11 @@ enum {
 typedef struct reduce_s {
   tt__tile_t *tile;
   uint16_t reg;
-  bool splat, idempotent;
+  bool splat;
   uint32_t init;             // which read
   int64_t outer, reduced, inner;
   int64_t splits, split;     // parts of the reduced range, points of it in one
-  tt_dtype_t dtype;
-  tt__lane_t lane, acc_lane;
-  size_t lane_bytes, acc_bytes;
-  tt__fold_rows_fn_t fold_row;
-  tt__fold_fn_t fold_column, combine;
-  char identity[16];
+  tt__fold_t fold;
 } reduce_t;
 
 typedef struct job_s {
@@ -43,16 +37,6 @@ typedef struct job_s {
 
 static void fill(size_t bytes, int64_t n, char *to, const char *value) {
   tt__kernels()->fill[tt__size_log2(bytes)](n, to, value);
-}
-
-static void finish(const reduce_t *r, const char *acc, int64_t n, char *out) {
-  uint32_t half = tt__half_index(r->dtype);
-  if (r->acc_lane != r->lane)
-    tt_element_store(r->dtype, acc, n, out);
-  else if (half != TT__HALF_COUNT)
-    tt__kernels()->narrow[half](n, out, acc, acc, acc, 0);
-  else
-    memcpy(out, acc, r->acc_bytes * (size_t)n);
 }
 
 // Evaluates up to `n` points from `at`; fewer where a row of the tile program ends.
@@ -69,7 +53,7 @@ static const char *points(tt__exec_t *x, const reduce_t *r, int64_t at, int64_t 
 }
 
 static const char *start_value(const job_t *job, int64_t split) {
-  return split == 0 || job->r->idempotent ? job->init : job->r->identity;
+  return split == 0 || job->r->fold.idempotent ? job->init : job->r->fold.identity;
 }
 
 // Outputs [k, k + count) of the split; whole rows together where they are short.
@@ -78,13 +62,13 @@ static void reduce_rows(tt__exec_t *x, const job_t *job, int64_t k, int64_t coun
   const reduce_t *r = job->r;
   const tt__tile_t *t = r->tile;
   int64_t from = split * r->split, to = from + r->split < r->reduced ? from + r->split : r->reduced;
-  fill(r->acc_bytes, count, acc, start_value(job, split));
+  fill(r->fold.acc_bytes, count, acc, start_value(job, split));
   int64_t rows = r->splits == 1 && r->reduced ? t->step / r->reduced : 0;
   if (rows > 1 && (!t->row || t->row % r->reduced == 0) && !r->splat) {
     for (int64_t i = 0; i < count;) {
       int64_t n = (count - i < rows ? count - i : rows) * r->reduced;
       const char *src = points(x, r, (k + i) * r->reduced, &n, expanded);
-      r->fold_row(n / r->reduced, r->reduced, acc + (size_t)i * r->acc_bytes, src);
+      r->fold.row(n / r->reduced, r->reduced, acc + (size_t)i * r->fold.acc_bytes, src);
       i += n / r->reduced;
     }
     return;
@@ -93,7 +77,7 @@ static void reduce_rows(tt__exec_t *x, const job_t *job, int64_t k, int64_t coun
     for (int64_t at = from; at < to;) {
       int64_t n = to - at;
       const char *src = points(x, r, (k + i) * r->reduced + at, &n, expanded);
-      r->fold_row(1, n, acc + (size_t)i * r->acc_bytes, src);
+      r->fold.row(1, n, acc + (size_t)i * r->fold.acc_bytes, src);
       at += n;
     }
   }
@@ -105,7 +89,7 @@ static void reduce_columns(tt__exec_t *x, const job_t *job, int64_t k, int64_t c
   const reduce_t *r = job->r;
   const tt__tile_t *t = r->tile;
   int64_t from = split * r->split, to = from + r->split < r->reduced ? from + r->split : r->reduced;
-  fill(r->acc_bytes, count, acc, start_value(job, split));
+  fill(r->fold.acc_bytes, count, acc, start_value(job, split));
   int64_t rows = count == r->inner && !r->splat ? t->step / count : 0;
   bool whole = rows > 1 && (!t->row || t->row % r->inner == 0);
   for (int64_t j = from; j < to;) {
@@ -114,14 +98,14 @@ static void reduce_columns(tt__exec_t *x, const job_t *job, int64_t k, int64_t c
       int64_t n = (to - j < rows ? to - j : rows) * count;
       const char *src = points(x, r, at, &n, expanded);
       for (int64_t i = 0; i < n; i += count)
-        r->fold_column(count, acc, src + (size_t)i * r->lane_bytes);
+        r->fold.column(count, acc, src + (size_t)i * r->fold.lane_bytes);
       j += n / count;
       continue;
     }
     for (int64_t i = 0; i < count;) {
       int64_t n = count - i;
       const char *src = points(x, r, at + i, &n, expanded);
-      r->fold_column(n, acc + (size_t)i * r->acc_bytes, src);
+      r->fold.column(n, acc + (size_t)i * r->fold.acc_bytes, src);
       i += n;
     }
     j++;
@@ -133,7 +117,7 @@ static int64_t column_blocks(const reduce_t *r) { return (r->inner + ACC_BLOCK -
 static void begin(const job_t *job, tt__exec_t *x, char *slots, char *expanded) {
   char *const *in = (char *const *)job->in;
   tt__tile_begin(x, job->r->tile, in, NULL, slots);
-  if (job->r->splat) fill(job->r->lane_bytes, ACC_BLOCK, expanded, x->regs[job->r->reg]);
+  if (job->r->splat) fill(job->r->fold.lane_bytes, ACC_BLOCK, expanded, x->regs[job->r->reg]);
 }
 
 // Units of work in row mode: outputs of split 0, then of split 1, ...
@@ -147,9 +131,9 @@ static void run_rows(void *context, int64_t from, int64_t to) {
     int64_t split = u / r->outer, k = u % r->outer;
     int64_t n = to - u < r->outer - k ? to - u : r->outer - k;
     if (n > ACC_BLOCK) n = ACC_BLOCK;
-    char *where = r->splits > 1 ? job->partials + (size_t)u * r->acc_bytes : acc;
+    char *where = r->splits > 1 ? job->partials + (size_t)u * r->fold.acc_bytes : acc;
     reduce_rows(&x, job, k, n, split, where, expanded);
-    if (r->splits == 1) finish(r, acc, n, job->out + (size_t)k * tt_dtype_size(r->dtype));
+    if (r->splits == 1) tt__fold_finish(&r->fold, acc, n, job->out + (size_t)k * tt_dtype_size(r->fold.dtype));
     u += n;
   }
 }
@@ -167,27 +151,17 @@ static void run_columns(void *context, int64_t from, int64_t to) {
     int64_t at = k * r->inner + c;
     char *where = acc;
     if (r->splits > 1)
-      where = job->partials + (size_t)(split * r->outer * r->inner + at) * r->acc_bytes;
+      where = job->partials + (size_t)(split * r->outer * r->inner + at) * r->fold.acc_bytes;
     reduce_columns(&x, job, k, c, n, split, where, expanded);
-    if (r->splits == 1) finish(r, acc, n, job->out + (size_t)at * tt_dtype_size(r->dtype));
+    if (r->splits == 1) tt__fold_finish(&r->fold, acc, n, job->out + (size_t)at * tt_dtype_size(r->fold.dtype));
   }
-}
-
-static void load_init(const reduce_t *r, const char *data, char *init) {
-  uint32_t half = tt__half_index(r->dtype);
-  if (r->acc_lane != r->lane)
-    tt_element_load(r->dtype, data, 1, init);
-  else if (half != TT__HALF_COUNT)
-    tt__kernels()->widen[half](1, init, data, data, data, 0);
-  else
-    memcpy(init, data, r->acc_bytes);
 }
 
 static tt_status_t run_reduce(const tt__step_t *s, const tt__run_t *run) {
   const reduce_t *r = s->data;
   job_t job = {.r = r, .out = tt__at(run, s->out[0])};
   for (uint32_t i = 0; i < s->read_count; i++) job.in[i] = tt__at(run, s->in[i]);
-  load_init(r, job.in[r->init], job.init);
+  tt__fold_init(&r->fold, job.in[r->init], job.init);
   if (r->splits > 1) job.partials = tt__at(run, s->scratch);
   int64_t outputs = r->outer * r->inner;
   if (outputs == 0) return TT_OK_STATUS;
@@ -197,53 +171,12 @@ static tt_status_t run_reduce(const tt__step_t *s, const tt__run_t *run) {
     tt__plan_parallel(run, r->outer * column_blocks(r) * r->splits, s->cost, run_columns, &job);
   if (r->splits == 1) return TT_OK_STATUS;
   for (int64_t i = 1; i < r->splits; i++)
-    r->combine(outputs, job.partials, job.partials + (size_t)(i * outputs) * r->acc_bytes);
-  finish(r, job.partials, outputs, job.out);
+    r->fold.combine(outputs, job.partials, job.partials + (size_t)(i * outputs) * r->fold.acc_bytes);
+  tt__fold_finish(&r->fold, job.partials, outputs, job.out);
   return TT_OK_STATUS;
 }
 
 // --- planning ----------------------------------------------------------------------------------
-
-static bool fold_kind(tt_op_t op, tt_dtype_t dtype, int *kind) {
-  if (dtype == TT_I1 && op == TT_OP_ADD) op = TT_OP_OR;
-  if (dtype == TT_I1 && op == TT_OP_MULTIPLY) op = TT_OP_AND;
-  switch (op) {
-    case TT_OP_ADD: *kind = TT__FOLD_SUM; return true;
-    case TT_OP_MULTIPLY: *kind = TT__FOLD_PRODUCT; return true;
-    case TT_OP_MAXIMUM: *kind = TT__FOLD_MAX; return true;
-    case TT_OP_MINIMUM: *kind = TT__FOLD_MIN; return true;
-    case TT_OP_AND: *kind = TT__FOLD_AND; return true;
-    case TT_OP_OR: *kind = TT__FOLD_OR; return true;
-    default: return false;
-  }
-}
-
-static bool choose_kernels(reduce_t *r, int kind) {
-  const tt__kernels_t *k = tt__kernels();
-  r->lane = tt__lane_of(r->dtype);
-  if (r->lane == TT__LANE_COUNT || !k->fold_row[kind][r->lane]) return false;
-  bool adds = kind == TT__FOLD_SUM || kind == TT__FOLD_PRODUCT;
-  bool is_float = r->lane == TT__LANE_F32 || r->lane == TT__LANE_F64;
-  r->acc_lane = r->lane;
-  if (adds && is_float) r->acc_lane = TT__LANE_F64;
-  if (r->lane >= TT__LANE_C64) r->acc_lane = TT__LANE_C128;
-  r->lane_bytes = tt__lane_bytes(r->lane);
-  r->acc_bytes = tt__lane_bytes(r->acc_lane);
-  r->fold_row = k->fold_row[kind][r->lane];
-  r->fold_column = k->fold_column[kind][r->lane];
-  r->combine = k->fold_column[kind][r->acc_lane];
-  r->idempotent = !adds;
-  if (adds && is_float) {
-    double one = kind == TT__FOLD_SUM ? -0.0 : 1.0;
-    memcpy(r->identity, &one, sizeof one);
-  } else if (r->lane >= TT__LANE_C64) {
-    double zeros[2] = {-0.0, -0.0};
-    memcpy(r->identity, zeros, sizeof zeros);
-  } else if (kind == TT__FOLD_PRODUCT) {
-    r->identity[0] = 1;  // little-endian integers
-  }
-  return true;
-}
 
 static bool is_reduced(const int64_t *dims, uint32_t count, uint32_t k) {
   for (uint32_t i = 0; i < count; i++)
@@ -293,13 +226,13 @@ static void choose_splits(reduce_t *r) {
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *n) {
   if (n->op != TT_OP_REDUCE || n->operand_count != 2) return false;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
-  reduce_t r = {.dtype = tt_graph_type(p->graph, n->first_result)->dtype};
-  int kind;
+  tt_dtype_t dtype = tt_graph_type(p->graph, n->first_result)->dtype;
+  tt__fold_t fold;
   tt__view_t view;
   uint32_t rank;
   int64_t extents[TT__TILE_DIMS];
-  return x->dtype == r.dtype && tt__tile_identity(x, &rank, extents, &view) &&
-         fold_kind(tt__ref_region_single(n->regions[0]), r.dtype, &kind) && choose_kernels(&r, kind);
+  return x->dtype == dtype && tt__tile_identity(x, &rank, extents, &view) &&
+         tt__fold_choose(tt__ref_region_single(n->regions[0]), dtype, &fold);
 }
 
 static void describe_space(const tt_type_t *x, const uint32_t *order, uint32_t count,
@@ -321,7 +254,7 @@ static tt_status_t make_step(tt__planner_t *p, const tt_node_t *n, reduce_t *r,
   s->writes[0] = n->first_result;
   s->data = r;
   s->cost = (uint64_t)(r->outer * r->reduced * r->inner) * (r->tile->point_cost + 100) / 1000;
-  if (r->splits > 1) s->scratch_bytes = (size_t)(r->splits * r->outer * r->inner) * r->acc_bytes;
+  if (r->splits > 1) s->scratch_bytes = (size_t)(r->splits * r->outer * r->inner) * r->fold.acc_bytes;
   return TT_OK_STATUS;
 }
 
@@ -330,10 +263,7 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   reduce_t *r = tt_arena_zeroed(p->arena, sizeof *r);
   if (!r) return no_memory();
-  r->dtype = x->dtype;
-  int kind = 0;
-  fold_kind(tt__ref_region_single(n->regions[0]), r->dtype, &kind);
-  choose_kernels(r, kind);
+  tt__fold_choose(tt__ref_region_single(n->regions[0]), x->dtype, &r->fold);
   uint32_t count, order[TT__TILE_RANK];
   const int64_t *dims = tt_node_ints(n, TT_ATTR_DIMENSIONS, &count);
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};

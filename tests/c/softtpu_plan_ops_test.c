@@ -37,7 +37,7 @@ static void finish1(tt_value_t v, double tolerance) { finish(&v, 1, tolerance, f
 
 TEST(large_reductions) {
   static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S32, TT_U8};
-  static const int64_t shapes[][3] = {{1, 1, 300000}, {3, 5000, 70}, {200000, 1, 3}, {7, 129, 2100}, {40000, 2, 17}};
+  static const int64_t shapes[][3] = {{1, 1, 300000}, {3, 2000, 70}, {50000, 1, 3}, {3, 29, 2100}, {9000, 2, 17}};
   for (int t = 0; t < 4; t++) {
     for (int s = 0; s < 5; s++) {
       for (int mask = 1; mask < 8; mask++) {
@@ -163,4 +163,30 @@ TEST(gathers_and_scatters) {
   }
 }
 
-TEST_MAIN(gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
+TEST(windows) {
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S64, TT_U8};
+  static const tt_op_t ops[] = {TT_OP_ADD, TT_OP_MAXIMUM, TT_OP_MINIMUM};
+  for (int t = 0; t < 4; t++) {
+    for (int o = 0; o < 3; o++) {
+      for (int64_t dim = 0; dim < 3; dim++) {
+        for (int back = 0; back < 2; back++) {
+          const int64_t dims[3] = {5, 70, 12};
+          int64_t sizes[3] = {1, 1, 1}, padding[6] = {0};
+          sizes[dim] = dims[dim];
+          padding[2 * dim + back] = dims[dim] - 1;
+          start();
+          tt_window_t scan = {.sizes = sizes, .padding = padding};
+          finish1(tt_emit_reduce_window(&build, ops[o], argument(types[t], 3, dims), &scan), 1);
+        }
+      }
+      for (int64_t stride = 1; stride <= 3; stride++) {
+        start();
+        tt_window_t pool = {.sizes = DIMS(1, 1, 3, 2), .strides = DIMS(1, 1, stride, stride),
+                            .window_dilations = DIMS(1, 1, 1, 2), .padding = DIMS(0, 0, 0, 0, 1, 2, 2, 0)};
+        finish1(tt_emit_reduce_window(&build, ops[o], argument(types[t], 4, DIMS(2, 3, 11, 13)), &pool), 1);
+      }
+    }
+  }
+}
+
+TEST_MAIN(windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
