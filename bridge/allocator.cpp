@@ -2,6 +2,7 @@
 
 #include <c10/core/CachingDeviceAllocator.h>
 
+#include "library.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
 
@@ -17,6 +18,7 @@ class TpuAllocator final : public c10::DeviceAllocator {
     status_check_fork();
     tt_storage_t *storage = nullptr;
     TT_CALL(tt_storage_create(current_device(), bytes, &storage));
+    library_install_once();
     return storage_data_ptr(storage);
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }

@@ -140,7 +140,12 @@ IValue MetaArguments::value(ArgKind kind, const tt_arg_t &arg) {
   }
 }
 
+// A structured op's own shape function, in C++. Its Meta kernel may be PyTorch's Python reference, which
+// is slower and words errors differently.
+constexpr DispatchKey kStructured = DispatchKey::CompositeExplicitAutogradNonFunctional;
+
 bool has_meta(const Entry &form) {
+  if (form.handle.hasKernelForDispatchKey(kStructured)) return true;
   if (form.handle.hasComputedKernelForDispatchKey(DispatchKey::Meta)) return true;
   python_import_meta_kernels();
   return form.handle.hasComputedKernelForDispatchKey(DispatchKey::Meta);
@@ -149,6 +154,9 @@ bool has_meta(const Entry &form) {
 void run_meta(const Entry &form, Stack *stack) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   TorchFunctionOff torch_function_off;
+  if (form.handle.hasKernelForDispatchKey(kStructured)) {
+    return form.handle.callBoxedForDispatchKey(kStructured, *stack);
+  }
   form.handle.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
 }
 

@@ -9,7 +9,8 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <c10/core/InferenceMode.h>
 
-#include <limits>
+#include <atomic>
+#include <vector>
 
 #include "softtpu/library.h"
 #include "status.hpp"
@@ -122,6 +123,11 @@ const tt_library_t table = {sizeof(tt_library_t), &matmul, &conv, &conv_input_gr
 
 }  // namespace
 
-const tt_library_t *library_table() { return &table; }
+void library_install_once() {
+  static std::atomic<bool> installed{false};
+  if (__builtin_expect(installed.load(std::memory_order_relaxed), 1)) return;
+  tt_client_t *client = tt_eager_client();
+  if (client && !installed.exchange(true)) tt_client_install_library(client, &table);
+}
 
 }  // namespace tt

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "softtpu/library.h"
-
 namespace tt {
 
-// PyTorch's matrix kernels, for the software TPU.
-const tt_library_t *library_table();
+// Gives the software TPU PyTorch's matrix kernels as soon as there is a client. Cheap to repeat.
+void library_install_once();
 
 }  // namespace tt

@@ -11,6 +11,7 @@
 #include "hooks.hpp"
 #include "infer.hpp"
 #include "library.hpp"
+#include "process_group.hpp"
 #include "python.hpp"
 #include "register.hpp"
 #include "status.hpp"
@@ -174,6 +175,7 @@ PyMethodDef methods[] = {
     {"fallback_reset", py_fallback_reset, METH_NOARGS, nullptr},
     {"fallback_set_policy", py_fallback_set_policy, METH_O, nullptr},
     {"registered_ops", py_registered_ops, METH_NOARGS, nullptr},
+    {"process_group_create", tt::py_process_group_create, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

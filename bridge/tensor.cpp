@@ -81,6 +81,9 @@ tt_storage_t *storage_of(c10::StorageImpl *storage) {
   if (__builtin_expect(ptr.get_deleter() == &storage_delete, 1)) {
     return static_cast<tt_storage_t *>(ptr.get_context());
   }
+  // torch.save looks at a storage through a tensor of its own over the same address.
+  tt_storage_t *known = tt_storage_find(ptr.get());
+  if (known && tt_storage_address(known) == ptr.get()) return known;
   TORCH_CHECK(storage->nbytes() == 0 && ptr.get() == nullptr,
               "tpu: this storage's memory was not allocated by the tpu device");
   tt_storage_t *made = nullptr;

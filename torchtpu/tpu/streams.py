@@ -4,6 +4,9 @@ import torch
 
 from torchtpu.tpu._device_index import device_index
 
+# What torch.Stream calls the device's type.
+_DEVICE_TYPE = torch._C._autograd.DeviceType.PrivateUse1.value
+
 
 class Stream(torch.Stream):
     """Work submitted to one stream runs in order; streams wait for each other through events."""
@@ -18,11 +21,18 @@ class Stream(torch.Stream):
         return f"<torch.tpu.Stream device={self.device} id={self.stream_id}>"
 
 
-class Event(torch.Event):
+class _EventType(type):
+    def __instancecheck__(cls, instance) -> bool:
+        return isinstance(instance, torch.Event) and instance.device.type == "tpu"
+
+
+class Event(metaclass=_EventType):
+    """Makes a torch.Event of the device: torch compares events by exact type, so there is no subclass."""
+
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
         if interprocess:
             raise NotImplementedError("tpu events cannot be shared between processes")
-        return super().__new__(cls, device="tpu", enable_timing=enable_timing, blocking=blocking)
+        return torch.Event(device="tpu", enable_timing=enable_timing, blocking=blocking)
 
 
 def _wrap(stream: torch.Stream) -> Stream:
@@ -37,7 +47,7 @@ def current_stream(device=None) -> Stream:
 
 def default_stream(device=None) -> Stream:
     index = device_index(device)
-    return Stream(stream_id=0, device_index=index, device_type=torch._C._autograd.DeviceType.PrivateUse1)
+    return Stream(stream_id=0, device_index=index, device_type=_DEVICE_TYPE)
 
 
 def set_stream(stream: torch.Stream | None) -> None:
