@@ -206,7 +206,7 @@ tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, ui
     }
     sched_yield();
     TT_RETURN_IF_ERROR(tt__group_check(group));
-  } while (tt__now_ns() < deadline);
+  } while (tt__dist_now_ns() < deadline);
   return TT_ERROR(DEADLINE, "tpu_dist: receive from any rank on rank %u: nothing came in time",
                   group->rank);
 }

@@ -20,7 +20,7 @@
 // How long one sleep lasts before the peers are looked at again.
 #define NAP_NS 20000000
 
-int64_t tt__now_ns(void) {
+int64_t tt__dist_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
@@ -130,7 +130,7 @@ tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t ta
       return TT_OK_STATUS;
     }
     if (!failure) failure = tt__group_check(group);
-    if (!failure && tt__now_ns() > deadline) {
+    if (!failure && tt__dist_now_ns() > deadline) {
       failure = TT_ERROR(DEADLINE, "tpu_dist: %s on rank %u: rank %u did not answer within %.1f s",
                          what, group->rank, peer, (double)atomic_load(&group->timeout_ns) * 1e-9);
     }

@@ -81,9 +81,9 @@ struct tt_group_s {
   pthread_mutex_t broken_lock;
 };
 
-int64_t tt__now_ns(void);
+int64_t tt__dist_now_ns(void);
 static inline int64_t tt__deadline(const tt_group_t *group) {
-  return tt__now_ns() + atomic_load(&group->timeout_ns);
+  return tt__dist_now_ns() + atomic_load(&group->timeout_ns);
 }
 
 // Waits until *counter has reached `target` (modulo 2^32), the deadline passes or `peer` is gone.
