@@ -60,7 +60,8 @@ typedef tt_status_t (*maker_t)(tt__planner_t *, const tt_node_t *, tt__step_t **
 tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   static const maker_t makers[] = {tt__plan_control_step, tt__plan_reduce_step, tt__dot_step,
                                    tt__conv_step,       tt__plan_move_step,
-                                   tt__plan_index_step, tt__plan_window_step};
+                                   tt__plan_index_step, tt__plan_window_step,
+                                   tt__plan_sort_step};
   *out_step = NULL;
   for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
     TT_RETURN_IF_ERROR(makers[i](p, n, out_step));

@@ -189,4 +189,54 @@ TEST(windows) {
   }
 }
 
-TEST_MAIN(windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
+TEST(sorts) {
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_F16, TT_F64, TT_S64, TT_U8, TT_I1, TT_S8};
+  for (int t = 0; t < 8; t++) {
+    for (int64_t dim = 0; dim < 3; dim++) {
+      for (int down = 0; down < 2; down++) {
+        for (int special = 0; special < 2; special++) {
+          start();
+          tt_value_t x = argument(types[t], 3, DIMS(5, 90, 7));
+          tt_value_t xs[2] = {x, tt_emit_iota(&build, TT_S64, 3, DIMS(5, 90, 7), dim)}, out[2];
+          tt_emit_sort(&build, xs, 2, dim, down, out);
+          finish(out, 2, 0.25, special);
+        }
+      }
+    }
+  }
+}
+
+static bool listing_has(const char *text) {
+  tt_plan_t *plan;
+  EXPECT_OK(tt_plan_create(graph, NULL, &plan));
+  char *listing = tt_plan_describe(plan);
+  bool has = strstr(listing, text) != NULL;
+  if (!has) printf("%s", listing);
+  tt_free(listing);
+  tt_plan_destroy(plan);
+  return has;
+}
+
+// The fast paths are taken, not only equal to the slow ones.
+TEST(kernels_are_chosen) {
+  start();
+  tt_value_t x = argument(TT_F32, 2, DIMS(8, 100)), out[2];
+  tt_emit_sort(&build, &x, 1, 1, true, out);
+  EXPECT_OK(tt_graph_return(graph, graph->main, out, 1));
+  EXPECT(listing_has("sort sort:"));
+  tt_graph_destroy(graph);
+  start();
+  x = argument(TT_F32, 2, DIMS(8, 100));
+  x = tt_emit_reduce(&build, TT_OP_ADD, tt_emit_unary(&build, TT_OP_NEGATE, x), DIMS(1), 1, false);
+  EXPECT_OK(tt_graph_return(graph, graph->main, &x, 1));
+  EXPECT(listing_has("reduce reduce: constant in0 -> out0"));
+  tt_graph_destroy(graph);
+  start();
+  tt_value_t a = argument(TT_F32, 2, DIMS(8, 16)), b = argument(TT_F32, 2, DIMS(9, 16));
+  x = tt_emit_matmul(&build, a, tt_emit_transpose(&build, b, DIMS(1, 0)), TT_F32);
+  EXPECT_OK(tt_graph_return(graph, graph->main, &x, 1));
+  EXPECT(listing_has("dot dot_general: in0 in1 -> out0"));
+  tt_graph_destroy(graph);
+}
+
+TEST_MAIN(kernels_are_chosen, sorts, windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
