@@ -161,7 +161,8 @@ tt_pjrt_error_t *tt__soft_Plugin_Initialize(tt_pjrt_head_args_t *a) {
 }
 
 tt_pjrt_error_t *tt__soft_Plugin_Attributes(tt_pjrt_own_list_args_t *a) {
-  static const int64_t version[3] = {1, 14, 0}, oldest[3] = {0, 9, 0};
+  // What bytecode.c reads: clients write down to it.
+  static const int64_t version[3] = {0, 14, 0}, oldest[3] = {0, 9, 0};
   static const tt_pjrt_value_t attributes[] = {
       {.struct_size = sizeof *attributes,
        .name = "xla_version",
@@ -312,6 +313,10 @@ tt_pjrt_error_t *tt__soft_Device_MemoryStats(tt_pjrt_memory_stats_args_t *a) {
   TT_SOFT_CHECK(a, bytes_limit);
   tt_soft_stats_t stats;
   tt__soft_ext.memory_stats(a->self, &stats);
+  // The caller's record comes uninitialised.
+  const size_t first = offsetof(tt_pjrt_memory_stats_args_t, bytes_in_use);
+  size_t known = a->struct_size < sizeof *a ? a->struct_size : sizeof *a;
+  memset((char *)a + first, 0, known - first);
   a->bytes_in_use = stats.bytes_in_use;
   a->peak_bytes_in_use = (tt_pjrt_stat_t){stats.peak_bytes_in_use, true};
   a->allocations = (tt_pjrt_stat_t){stats.allocations, true};

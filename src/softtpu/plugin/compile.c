@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "softtpu/plugin/bytecode.h"
 #include "softtpu/plugin/plugin.h"
 
 #define SERIAL_MAGIC "softtpu1"
@@ -11,16 +12,24 @@ static bool is_format(const tt_pjrt_program_t *program, const char *format) {
          memcmp(program->format, format, program->format_size) == 0;
 }
 
+// Text, or bytecode by way of text.
+static tt_status_t parse(const char *code, size_t size, tt_graph_t **out_graph) {
+  if (!tt__bytecode_is(code, size)) return tt_graph_parse(code, size, out_graph);
+  char *text;
+  size_t text_size;
+  TT_RETURN_IF_ERROR(tt__bytecode_print(code, size, &text, &text_size));
+  tt_status_t status = tt_graph_parse(text, text_size, out_graph);
+  tt_free(text);
+  return status;
+}
+
 static tt_status_t compile_text(tt_soft_client_t *client, const char *text, size_t size,
                                 const char *options, size_t options_size,
                                 tt_soft_executable_t **out_executable) {
-  if (size >= 4 && memcmp(text, "ML\xefR", 4) == 0) {
-    return TT_ERROR(UNIMPLEMENTED, "programs in MLIR bytecode; pass StableHLO text");
-  }
   tt_soft_options_t parsed;
   TT_RETURN_IF_ERROR(tt__soft_options_parse(options, options_size, &parsed));
   tt_graph_t *graph;
-  TT_RETURN_IF_ERROR(tt_graph_parse(text, size, &graph));
+  TT_RETURN_IF_ERROR(parse(text, size, &graph));
   if (parsed.replica_count) graph->replica_count = parsed.replica_count;
   if (parsed.partition_count) graph->partition_count = parsed.partition_count;
   tt_program_t *program = NULL;

@@ -1,0 +1,70 @@
+// Programs in MLIR bytecode, which JAX and other clients of the interface send: read and written
+// out as StableHLO text for our parser. Serves VHLO up to version 0.14, where every op carries its
+// attributes by name; the plugin announces that version, so that clients go down to it.
+#ifndef TT_SOFTTPU_PLUGIN_BYTECODE_H_
+#define TT_SOFTTPU_PLUGIN_BYTECODE_H_
+
+#include "base/arena.h"
+#include "base/status.h"
+
+static inline bool tt__bytecode_is(const char *code, size_t size) {
+  return size >= 4 && (unsigned char)code[0] == 'M' && (unsigned char)code[1] == 'L' &&
+         (unsigned char)code[2] == 0xef && (unsigned char)code[3] == 'R';
+}
+
+// Caller frees *out_text.
+tt_status_t tt__bytecode_print(const char *code, size_t size, char **out_text,
+                               size_t *out_size) TT_MUST_USE;
+
+// --- shared by bytecode*.c
+// ------------------------------------------------------------------------ Reads past the end clear
+// `ok` and give zero.
+typedef struct tt__cursor_s {
+  const unsigned char *at, *end;
+  bool ok;
+} tt__cursor_t;
+
+typedef struct tt__slice_text_s {
+  const char *at;
+  size_t size;
+} tt__text_t;
+
+typedef struct tt__entry_s {
+  uint32_t dialect;
+  bool custom;  // in the dialect's own encoding; text otherwise
+  tt__cursor_t data;
+} tt__entry_t;
+
+typedef struct tt__op_name_s {
+  uint32_t dialect;
+  tt__text_t name;
+} tt__op_name_t;
+
+// The tables in front of a program.
+typedef struct tt__bytecode_s {
+  tt_arena_t arena;
+  const unsigned char *start;
+  uint64_t version;
+  tt__text_t *strings, *dialects;
+  tt__op_name_t *ops;
+  tt__entry_t *attrs, *types;
+  uint64_t string_count, dialect_count, op_count, attr_count, type_count;
+  tt__cursor_t ir;
+} tt__bytecode_t;
+
+uint64_t tt__cursor_byte(tt__cursor_t *c);
+uint64_t tt__cursor_varint(tt__cursor_t *c);
+int64_t tt__cursor_signed(tt__cursor_t *c);
+tt__cursor_t tt__cursor_take(tt__cursor_t *c, uint64_t size);
+// The next section: its number, and its data.
+uint64_t tt__cursor_section(tt__cursor_t *c, const unsigned char *start, tt__cursor_t *out_data);
+
+tt_status_t tt__bytecode_read(tt__bytecode_t *b, const char *code, size_t size) TT_MUST_USE;
+tt_status_t tt__bytecode_broken(const char *what) TT_MUST_USE;
+
+static inline bool tt__text_is(tt__text_t text, const char *word) {
+  size_t n = __builtin_strlen(word);
+  return text.size == n && __builtin_memcmp(text.at, word, n) == 0;
+}
+
+#endif  // TT_SOFTTPU_PLUGIN_BYTECODE_H_
