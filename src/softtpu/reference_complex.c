@@ -1,10 +1,17 @@
 // Elementwise functions of complex numbers, in f64.
 #include <complex.h>
 #include <math.h>
+#include <string.h>
 
 #include "softtpu/reference_internal.h"
 
-static double complex join(tt_complex_t z) { return CMPLX(z.re, z.im); }
+// Not by CMPLX, which clang lacks with glibc, nor by re + im * I, which spoils infinities.
+static double complex join(tt_complex_t x) {
+  double complex z;
+  double parts[2] = {x.re, x.im};
+  memcpy(&z, parts, sizeof z);
+  return z;
+}
 static tt_complex_t split(double complex z) {
   tt_complex_t r = {creal(z), cimag(z)};
   return r;
@@ -32,7 +39,7 @@ UNARY(arc_tangent, catan(z))
 UNARY(arc_tangent_h, catanh(z))
 UNARY(cosine_h, ccosh(z))
 UNARY(sine_h, csinh(z))
-UNARY(cube_root, z == 0 ? z : cpow(z, CMPLX(1.0 / 3, 0)))
+UNARY(cube_root, z == 0 ? z : cpow(z, 1.0 / 3))
 
 static tt_complex_t negate(tt_complex_t x) {
   tt_complex_t r = {-x.re, -x.im};
