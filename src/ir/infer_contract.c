@@ -31,6 +31,7 @@ static uint64_t dim_set(const int64_t *list, uint32_t count) {
   return set;
 }
 
+// Batch, free dimensions of lhs, free dimensions of rhs; the maker chooses the element type.
 tt_status_t tt__infer_dot_general(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *y = tt__operand(c, 1);
   uint32_t nb, nb2, nc, nc2;
@@ -90,6 +91,7 @@ static tt_status_t read_layout(const tt__infer_t *c, const char *id, tt_attr_key
   return tt__infer_dimensions(c, id, all, rank, rank);
 }
 
+// Window arithmetic a spatial dimension; the three layouts are independent of each other.
 tt_status_t tt__infer_convolution(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *k = tt__operand(c, 1);
   TT__REQUIRE(c, x->rank == k->rank && x->rank >= 2, "c1", "ranks differ or are less than 2");
@@ -171,6 +173,7 @@ static tt_status_t reduced_results(tt__infer_t *c, uint32_t rank, const int64_t 
   return TT_OK_STATUS;
 }
 
+// Reduced dimensions vanish.
 tt_status_t tt__infer_reduce(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_reduction(c, "c6"));
   const tt_type_t *x = tt__operand(c, 0);
@@ -185,6 +188,7 @@ tt_status_t tt__infer_reduce(tt__infer_t *c) {
   return reduced_results(c, rank, dims);
 }
 
+// One result element a window position.
 tt_status_t tt__infer_reduce_window(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_reduction(c, "c13"));
   const tt_type_t *x = tt__operand(c, 0);
@@ -204,6 +208,7 @@ tt_status_t tt__infer_reduce_window(tt__infer_t *c) {
   return reduced_results(c, x->rank, dims);
 }
 
+// The region computes one element; the result's element type is what it returns.
 tt_status_t tt__infer_map(tt__infer_t *c) {
   uint32_t n = c->node->operand_count;
   TT__REQUIRE(c, n >= 1, NULL, "there is no operand");

@@ -28,12 +28,14 @@ static tt_status_t infer_branches(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Branches see the values around them and take no arguments.
 tt_status_t tt__infer_if(tt__infer_t *c) {
   const tt_type_t *pred = tt__operand(c, 0);
   TT__REQUIRE(c, pred->rank == 0 && pred->dtype == TT_I1, NULL, "the predicate is no scalar i1");
   return infer_branches(c);
 }
 
+// An index out of range takes the last branch.
 tt_status_t tt__infer_case(tt__infer_t *c) {
   const tt_type_t *index = tt__operand(c, 0);
   TT__REQUIRE(c, index->rank == 0 && index->dtype == TT_S32, NULL, "the index is no scalar i32");
@@ -41,6 +43,7 @@ tt_status_t tt__infer_case(tt__infer_t *c) {
   return infer_branches(c);
 }
 
+// Operands, arguments of both regions and the body's results all have the same types.
 tt_status_t tt__infer_while(tt__infer_t *c) {
   const tt_block_t *cond = c->node->regions[0], *body = c->node->regions[1];
   uint32_t n = c->node->operand_count;
@@ -72,12 +75,14 @@ tt_status_t tt__infer_tuple(tt__infer_t *c) {
 
 tt_status_t tt__infer_get_tuple_element(tt__infer_t *c) { return tt__infer_tuple(c); }
 
+// Only its target knows its types.
 tt_status_t tt__infer_custom_call(tt__infer_t *c) {
   TT__REQUIRE(c, tt_node_attr(c->node, TT_ATTR_CALL_TARGET_NAME), NULL,
               "call_target_name is missing");
   return tt__infer_given(c);
 }
 
+// Means what its decomposition means, which is its region.
 tt_status_t tt__infer_composite(tt__infer_t *c) {
   const tt_block_t *body = c->node->regions[0];
   uint32_t n = c->node->operand_count;
@@ -114,6 +119,7 @@ static tt_status_t check_computation(const tt__infer_t *c, const char *id) {
   return tt__infer_scalar_region(c, 0, id, args, 2, args, 1);
 }
 
+// Each operand is reduced by itself; shapes stay.
 tt_status_t tt__infer_all_reduce(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_groups(c));
   TT_RETURN_IF_ERROR(check_computation(c, "c5"));
@@ -140,17 +146,20 @@ static tt_status_t check_scaled(tt__infer_t *c, int64_t dim, bool shrinks) {
   return tt__infer_given(c);
 }
 
+// The group's size is known at run time only, so the maker gives the result.
 tt_status_t tt__infer_all_gather(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_groups(c));
   return check_scaled(c, tt_node_int(c->node, TT_ATTR_ALL_GATHER_DIM, -1), false);
 }
 
+// The inverse of all_gather's shapes.
 tt_status_t tt__infer_reduce_scatter(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_groups(c));
   TT_RETURN_IF_ERROR(check_computation(c, "c7"));
   return check_scaled(c, tt_node_int(c->node, TT_ATTR_SCATTER_DIMENSION, -1), true);
 }
 
+// split_dimension shrinks and concat_dimension grows by split_count.
 tt_status_t tt__infer_all_to_all(tt__infer_t *c) {
   int64_t split = tt_node_int(c->node, TT_ATTR_SPLIT_DIMENSION, -1);
   int64_t concat = tt_node_int(c->node, TT_ATTR_CONCAT_DIMENSION, -1);
@@ -175,6 +184,7 @@ tt_status_t tt__infer_all_to_all(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Pairs of source and target.
 tt_status_t tt__infer_collective_permute(tt__infer_t *c) {
   uint32_t n;
   (void)tt_node_ints(c->node, TT_ATTR_SOURCE_TARGET_PAIRS, &n);
@@ -187,6 +197,7 @@ tt_status_t tt__infer_collective_broadcast(tt__infer_t *c) {
   return tt__infer_same_types(c);
 }
 
+// One ui32, of partition or replica.
 tt_status_t tt__infer_device_id(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_results(c, 1));
   return tt__infer_dims(c, 0, TT_U32, 0, NULL);

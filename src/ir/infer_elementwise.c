@@ -90,6 +90,7 @@ static tt_status_t one_like(tt__infer_t *c, tt_dtype_t dtype) {
   return TT_OK_STATUS;
 }
 
+// Result: the operand's type. reduce_precision also needs room for a format.
 tt_status_t tt__infer_unary(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_class(c));
   if (c->node->op == TT_OP_REDUCE_PRECISION) {
@@ -101,6 +102,7 @@ tt_status_t tt__infer_unary(tt__infer_t *c) {
   return one_like(c, tt__operand(c, 0)->dtype);
 }
 
+// |z| of a complex number is real.
 tt_status_t tt__infer_abs(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_class(c));
   return one_like(c, tt_dtype_real(tt__operand(c, 0)->dtype));
@@ -108,17 +110,20 @@ tt_status_t tt__infer_abs(tt__infer_t *c) {
 
 tt_status_t tt__infer_real_imag(tt__infer_t *c) { return tt__infer_abs(c); }
 
+// Result: i1 of the operand's shape.
 tt_status_t tt__infer_is_finite(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_class(c));
   return one_like(c, TT_I1);
 }
 
+// Result: the type that both operands have. Broadcasting is the emitter's job, not the op's.
 tt_status_t tt__infer_binary(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_pair(c));
   TT_RETURN_IF_ERROR(check_class(c));
   return one_like(c, tt__operand(c, 0)->dtype);
 }
 
+// Two real parts -> one complex number of twice the width.
 tt_status_t tt__infer_complex(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_pair(c));
   tt_dtype_t d = tt__operand(c, 0)->dtype;
@@ -126,6 +131,7 @@ tt_status_t tt__infer_complex(tt__infer_t *c) {
   return one_like(c, d == TT_F32 ? TT_C64 : TT_C128);
 }
 
+// Result: i1. The comparison type may be left to the element type; complex has only == and !=.
 tt_status_t tt__infer_compare(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_pair(c));
   int64_t how = tt_node_int(c->node, TT_ATTR_COMPARISON_DIRECTION, -1);
@@ -155,6 +161,7 @@ tt_status_t tt__infer_compare(tt__infer_t *c) {
   return one_like(c, TT_I1);
 }
 
+// Operands are low, x, high; either bound may be a scalar for all elements.
 tt_status_t tt__infer_clamp(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 1);
   for (uint32_t i = 0; i < 3; i += 2) {
@@ -168,6 +175,7 @@ tt_status_t tt__infer_clamp(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Operands are predicate, then, else; the predicate may be a scalar for all elements.
 tt_status_t tt__infer_select(tt__infer_t *c) {
   const tt_type_t *pred = tt__operand(c, 0), *yes = tt__operand(c, 1);
   TT__REQUIRE(c, pred->dtype == TT_I1, NULL, "the predicate is not i1");
@@ -179,6 +187,7 @@ tt_status_t tt__infer_select(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// The maker says the element type; complex -> real keeps the real part.
 tt_status_t tt__infer_convert(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   TT__REQUIRE(c, tt_type_same_shape(&c->given[0], tt__operand(c, 0)), "c1",
@@ -187,6 +196,7 @@ tt_status_t tt__infer_convert(tt__infer_t *c) {
   return one_like(c, c->given[0].dtype);
 }
 
+// Where widths differ, the narrower side has one dimension more, which makes up one wide element.
 tt_status_t tt__infer_bitcast_convert(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   const tt_type_t *from = tt__operand(c, 0), *to = &c->given[0];
@@ -208,6 +218,7 @@ tt_status_t tt__infer_bitcast_convert(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
+// Results are the operands, one by one.
 tt_status_t tt__infer_same_types(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_results(c, c->node->operand_count));
   for (uint32_t i = 0; i < c->count; i++) {

@@ -107,12 +107,14 @@ static tt_status_t infer_gather(tt__infer_t *c, const int64_t *sizes) {
   return tt__infer_dims(c, 0, x->dtype, rank, dims);
 }
 
+// Batch dimensions from the indices, offset dimensions from slice_sizes, merged by offset_dims.
 tt_status_t tt__infer_gather(tt__infer_t *c) {
   const int64_t *sizes;
   TT_RETURN_IF_ERROR(tt__infer_list(c, TT_ATTR_SLICE_SIZES, tt__operand(c, 0)->rank, &sizes));
   return infer_gather(c, sizes);
 }
 
+// Slice sizes are an operand, so the maker must know the result.
 tt_status_t tt__infer_dynamic_gather(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   const tt_type_t *sizes = tt__operand(c, 2);
@@ -121,6 +123,7 @@ tt_status_t tt__infer_dynamic_gather(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
+// N inputs, indices, N updates -> N results; the region joins old and new elements.
 tt_status_t tt__infer_scatter(tt__infer_t *c) {
   uint32_t operands = c->node->operand_count;
   TT__REQUIRE(c, operands >= 3 && operands % 2 == 1, "c5",
@@ -165,6 +168,7 @@ tt_status_t tt__infer_scatter(tt__infer_t *c) {
   return tt__infer_scalar_region(c, 0, "c24", dtypes, 2 * n, dtypes, n);
 }
 
+// The source has the shape that a reduce_window with the same window would give.
 tt_status_t tt__infer_select_and_scatter(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *source = tt__operand(c, 1), *init = tt__operand(c, 2);
   const int64_t *sizes, *strides, *padding;
@@ -189,6 +193,7 @@ tt_status_t tt__infer_select_and_scatter(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// The region compares pairs: (x0, y0, x1, y1, ...) -> i1.
 tt_status_t tt__infer_sort(tt__infer_t *c) {
   uint32_t n = c->node->operand_count;
   TT__REQUIRE(c, n >= 1, "c1", "there is no operand");
@@ -209,6 +214,7 @@ tt_status_t tt__infer_sort(tt__infer_t *c) {
   return tt__infer_scalar_region(c, 0, "c5", args, 2 * n, &pred, 1);
 }
 
+// Values and their indices along the last dimension.
 tt_status_t tt__infer_top_k(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   int64_t k = tt_node_int(c->node, TT_ATTR_K, -1), dims[TT_MAX_RANK];

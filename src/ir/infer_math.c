@@ -19,6 +19,7 @@ static tt_status_t check_features(const tt__infer_t *c, uint32_t end) {
   return TT_OK_STATUS;
 }
 
+// Operands: x, scale, offset, mean, variance.
 tt_status_t tt__infer_batch_norm_inference(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_features(c, 5));
   TT_RETURN_IF_ERROR(tt__infer_results(c, 1));
@@ -35,11 +36,13 @@ static tt_status_t norm_results(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Operands: x, scale, offset. Results: y, mean, variance.
 tt_status_t tt__infer_batch_norm_training(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_features(c, 3));
   return norm_results(c);
 }
 
+// Operands: x, scale, mean, variance, gradient. Results: gradients of x, scale, offset.
 tt_status_t tt__infer_batch_norm_grad(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_features(c, 4));
   TT__REQUIRE(c, tt_type_equal(tt__operand(c, 0), tt__operand(c, 4)), "c3",
@@ -53,6 +56,7 @@ static bool is_square(const tt_type_t *x) {
 
 static bool is_field(tt_dtype_t d) { return tt_dtype_is_float(d) || tt_dtype_is_complex(d); }
 
+// Batched square matrices; the other triangle of the result is unspecified.
 tt_status_t tt__infer_cholesky(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   TT__REQUIRE(c, is_square(x), "c3", "the matrices are not square");
@@ -62,6 +66,7 @@ tt_status_t tt__infer_cholesky(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Operands: a, b. The result replaces b.
 tt_status_t tt__infer_triangular_solve(tt__infer_t *c) {
   const tt_type_t *a = tt__operand(c, 0), *b = tt__operand(c, 1);
   TT__REQUIRE(c, a->dtype == b->dtype && is_field(a->dtype), "c1",
@@ -80,6 +85,7 @@ tt_status_t tt__infer_triangular_solve(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// RFFT halves the last dimension (plus one), IRFFT takes the full length from fft_length.
 tt_status_t tt__infer_fft(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   uint32_t n;
@@ -108,6 +114,7 @@ tt_status_t tt__infer_fft(tt__infer_t *c) {
   return tt__infer_dims(c, 0, d, x->rank, dims);
 }
 
+// Results: the new state and bits. ui32 states are JAX's way of writing ui64 ones.
 tt_status_t tt__infer_rng_bit_generator(tt__infer_t *c) {
   const tt_type_t *state = tt__operand(c, 0);
   TT__REQUIRE(c, c->given_count == 2, NULL, "two result types are needed");
@@ -120,6 +127,7 @@ tt_status_t tt__infer_rng_bit_generator(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
+// Parameters are scalars; the shape operand only repeats the result's shape.
 tt_status_t tt__infer_rng(tt__infer_t *c) {
   const tt_type_t *a = tt__operand(c, 0), *b = tt__operand(c, 1), *shape = tt__operand(c, 2);
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");

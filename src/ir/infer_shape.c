@@ -3,6 +3,7 @@
 
 #include "ir/internal.h"
 
+// One element's bytes stand for a splat of any shape, empty ones included.
 tt_status_t tt__infer_constant(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   TT_RETURN_IF_ERROR(tt__infer_given(c));
@@ -14,6 +15,7 @@ tt_status_t tt__infer_constant(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Counts along iota_dimension; there is no iota of truth values.
 tt_status_t tt__infer_iota(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   int64_t d = tt_node_int(c->node, TT_ATTR_IOTA_DIMENSION, -1);
@@ -24,6 +26,7 @@ tt_status_t tt__infer_iota(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
+// Dimension i of the operand becomes broadcast_dimensions[i]; size 1 stretches.
 tt_status_t tt__infer_broadcast_in_dim(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   const tt_type_t *x = tt__operand(c, 0), *to = &c->given[0];
@@ -40,6 +43,7 @@ tt_status_t tt__infer_broadcast_in_dim(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
+// Any shape with as many elements, in row-major order.
 tt_status_t tt__infer_reshape(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   const tt_type_t *x = tt__operand(c, 0);
@@ -52,6 +56,7 @@ tt_status_t tt__infer_reshape(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Result dimension i is operand dimension permutation[i].
 tt_status_t tt__infer_transpose(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   const int64_t *permutation;
@@ -63,6 +68,7 @@ tt_status_t tt__infer_transpose(tt__infer_t *c) {
   return tt__infer_dims(c, 0, x->dtype, x->rank, dims);
 }
 
+// Shape stays.
 tt_status_t tt__infer_reverse(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   uint32_t count;
@@ -73,6 +79,7 @@ tt_status_t tt__infer_reverse(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// [start, limit) by stride, rounded up: a stride beyond the limit still reads its start.
 tt_status_t tt__infer_slice(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   const int64_t *starts, *limits, *strides;
@@ -107,6 +114,7 @@ static tt_status_t check_starts(const tt__infer_t *c, uint32_t first) {
   return TT_OK_STATUS;
 }
 
+// Start indices are operands and are clamped at run time, so that any value is fine.
 tt_status_t tt__infer_dynamic_slice(tt__infer_t *c) {
   TT__REQUIRE(c, c->node->operand_count >= 1, NULL, "there is no operand");
   const tt_type_t *x = tt__operand(c, 0);
@@ -121,6 +129,7 @@ tt_status_t tt__infer_dynamic_slice(tt__infer_t *c) {
   return tt__infer_dims(c, 0, x->dtype, x->rank, sizes);
 }
 
+// Operands are x, update, start indices; the result has x's type.
 tt_status_t tt__infer_dynamic_update_slice(tt__infer_t *c) {
   TT__REQUIRE(c, c->node->operand_count >= 2, NULL, "operand and update are missing");
   const tt_type_t *x = tt__operand(c, 0), *update = tt__operand(c, 1);
@@ -135,6 +144,7 @@ tt_status_t tt__infer_dynamic_update_slice(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// size + low + high + (size - 1) * interior; negative edges cut.
 tt_status_t tt__infer_pad(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *value = tt__operand(c, 1);
   const int64_t *low, *high, *interior;
@@ -158,6 +168,7 @@ tt_status_t tt__infer_pad(tt__infer_t *c) {
   return tt__infer_dims(c, 0, x->dtype, x->rank, dims);
 }
 
+// Sizes along the dimension add up, all others agree.
 tt_status_t tt__infer_concatenate(tt__infer_t *c) {
   TT__REQUIRE(c, c->node->operand_count >= 1, "c3", "there is no operand");
   const tt_type_t *x = tt__operand(c, 0);
