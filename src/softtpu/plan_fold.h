@@ -23,4 +23,9 @@ void tt__fold_finish(const tt__fold_t *fold, const char *acc, int64_t n, char *o
 const char *tt__fold_lanes(const tt__fold_t *fold, int64_t n, const char *src, int64_t stride,
                            char *line);
 
+// The visiting order of a reduction over x: the iteration space [outer, reduced, inner] (inner 1 where
+// rows are reduced), as base dimensions of `spec` and the root's view. plan_reduce.c.
+void tt__plan_reduce_space(const tt_type_t *x, const tt_node_t *reduce, int64_t out_shape[3],
+                           tt__tile_spec_t *spec, tt__tile_root_t *root);
+
 #endif  // TT_SOFTTPU_PLAN_FOLD_H_

@@ -123,6 +123,8 @@ typedef struct tt__planner_s {
   // A step's maker found that a value must be in memory first (TT_NO_VALUE: that programs must be
   // smaller): the block is clustered again.
   bool restart;
+  const tt_node_t *probed;  // the last reduction looked at, and what it is (plan_arg.c)
+  bool probed_matches, probed_largest;
   tt_value_t blocker;
 } tt__planner_t;
 
@@ -167,13 +169,16 @@ tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *node,
 
 tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
+tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *node,
+                              tt__step_t **out_step) TT_MUST_USE;
+bool tt__plan_arg_fits(tt__planner_t *p, const tt_node_t *node, bool *out_largest);
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
 bool tt__conv_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__dot_fits(const tt__planner_t *p, const tt_node_t *node);
 // Whether the node's step computes operand i inside its own tile program.
-bool tt__plan_soft_operand(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
+bool tt__plan_soft_operand(tt__planner_t *p, const tt_node_t *node, uint32_t i);
 
 // --- cluster.c ---
 // Gives every value of the block a role and makes the block's steps, in no particular order.

@@ -61,7 +61,7 @@ tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
   static const maker_t makers[] = {tt__plan_control_step, tt__plan_reduce_step, tt__dot_step,
                                    tt__conv_step,       tt__plan_move_step,
                                    tt__plan_index_step, tt__plan_window_step,
-                                   tt__plan_sort_step};
+                                   tt__plan_sort_step,   tt__plan_arg_step};
   *out_step = NULL;
   for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
     TT_RETURN_IF_ERROR(makers[i](p, n, out_step));
@@ -72,7 +72,8 @@ tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
   return TT_OK_STATUS;
 }
 
-bool tt__plan_soft_operand(const tt__planner_t *p, const tt_node_t *n, uint32_t i) {
-  return (i == 0 && tt__plan_reduce_fits(p, n)) || tt__dot_fits(p, n) || tt__conv_fits(p, n) ||
+bool tt__plan_soft_operand(tt__planner_t *p, const tt_node_t *n, uint32_t i) {
+  bool largest;
+  return (i < 2 && tt__plan_arg_fits(p, n, &largest)) || (i == 0 && tt__plan_reduce_fits(p, n)) || tt__dot_fits(p, n) || tt__conv_fits(p, n) ||
          tt__plan_move_soft(p, n, i);
 }

@@ -185,21 +185,21 @@ static bool is_reduced(const int64_t *dims, uint32_t count, uint32_t k) {
 }
 
 // Base dimensions in visiting order, as dimensions of the operand.
-static uint32_t visit_order(const tt_type_t *x, const int64_t *dims, uint32_t count, reduce_t *r,
+static uint32_t visit_order(const tt_type_t *x, const int64_t *dims, uint32_t count, int64_t *shape,
                             uint32_t *order) {
   int64_t inner = 1;
   uint32_t first_inner = x->rank;
   while (first_inner > 0 && !is_reduced(dims, count, first_inner - 1))
     inner *= x->dims[--first_inner];
-  r->outer = r->reduced = 1;
+  shape[0] = shape[1] = 1;
   for (uint32_t k = 0; k < x->rank; k++) {
-    if (is_reduced(dims, count, k)) r->reduced *= x->dims[k];
-    else r->outer *= x->dims[k];
+    if (is_reduced(dims, count, k)) shape[1] *= x->dims[k];
+    else shape[0] *= x->dims[k];
   }
-  bool rows = inner < NARROW || r->reduced < 2;
+  bool rows = inner < NARROW || shape[1] < 2;
   if (rows) first_inner = x->rank;
-  r->inner = rows ? 1 : inner;
-  if (!rows) r->outer /= inner;
+  shape[2] = rows ? 1 : inner;
+  if (!rows) shape[0] /= inner;
   uint32_t n = 0;
   for (uint32_t k = 0; k < first_inner; k++)
     if (!is_reduced(dims, count, k)) order[n++] = k;
@@ -246,6 +246,13 @@ static void describe_space(const tt_type_t *x, const uint32_t *order, uint32_t c
   if (spec->rank == 0) spec->extents[spec->rank++] = 1;
 }
 
+void tt__plan_reduce_space(const tt_type_t *x, const tt_node_t *n, int64_t out_shape[3],
+                           tt__tile_spec_t *spec, tt__tile_root_t *root) {
+  uint32_t count, order[TT__TILE_RANK];
+  const int64_t *dims = tt_node_ints(n, TT_ATTR_DIMENSIONS, &count);
+  describe_space(x, order, visit_order(x, dims, count, out_shape, order), spec, root);
+}
+
 static tt_status_t make_step(tt__planner_t *p, const tt_node_t *n, reduce_t *r,
                              const tt__tile_spec_t *spec, tt__step_t **out_step) {
   TT_RETURN_IF_ERROR(tt__plan_step(p, run_reduce, "reduce", n, spec->read_count, 1, out_step));
@@ -264,11 +271,13 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   reduce_t *r = tt_arena_zeroed(p->arena, sizeof *r);
   if (!r) return no_memory();
   tt__fold_choose(tt__ref_region_single(n->regions[0]), x->dtype, &r->fold);
-  uint32_t count, order[TT__TILE_RANK];
-  const int64_t *dims = tt_node_ints(n, TT_ATTR_DIMENSIONS, &count);
+  int64_t shape[3];
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};
   tt__tile_spec_t spec = {.roots = &root, .root_count = 1, .out_regs = &r->reg, .out_splats = &r->splat};
-  describe_space(x, order, visit_order(x, dims, count, r, order), &spec, &root);
+  tt__plan_reduce_space(x, n, shape, &spec, &root);
+  r->outer = shape[0];
+  r->reduced = shape[1];
+  r->inner = shape[2];
   choose_splits(r);
   if (!tt_grow((void **)&spec.reads, &spec.read_capacity, 4, sizeof *spec.reads)) return no_memory();
   spec.reads[spec.read_count++] = tt__plan_root(p, n->operands[1]);

@@ -15,6 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
     tt__kernels_math_##l(&table);     \
     tt__kernels_complex_##l(&table);  \
     tt__kernels_reduce_##l(&table);   \
+    tt__kernels_arg_##l(&table);      \
     tt__kernels_gemm_##l(&table);     \
   } while (0)
 

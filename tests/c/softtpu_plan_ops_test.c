@@ -217,6 +217,20 @@ static bool listing_has(const char *text) {
   return has;
 }
 
+TEST(arg_reductions) {
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S64, TT_U8, TT_F64};
+  static const int64_t shapes[][3] = {{5, 40, 7}, {3, 2000, 3}, {2, 5, 1500}};
+  for (int t = 0; t < 5; t++)
+    for (int s = 0; s < 3; s++)
+      for (int64_t dim = 0; dim < 3; dim++)
+        for (int large = 0; large < 2; large++) {
+          start();
+          tt_value_t out[2], x = argument(types[t], 3, shapes[s]);
+          tt_emit_arg_reduce(&build, large, x, dim, TT_S64, s == 0, &out[0], &out[1]);
+          finish(out, 2, 0.25, s != 1);
+        }
+}
+
 // The fast paths are taken, not only equal to the slow ones.
 TEST(kernels_are_chosen) {
   start();
@@ -237,6 +251,12 @@ TEST(kernels_are_chosen) {
   EXPECT_OK(tt_graph_return(graph, graph->main, &x, 1));
   EXPECT(listing_has("dot dot_general: in0 in1 -> out0"));
   tt_graph_destroy(graph);
+  start();
+  x = argument(TT_F32, 2, DIMS(8, 100));
+  tt_emit_arg_reduce(&build, true, x, 1, TT_S64, false, &out[0], &out[1]);
+  EXPECT_OK(tt_graph_return(graph, graph->main, out, 2));
+  EXPECT(listing_has("arg reduce: in0 -> out0 out1"));
+  tt_graph_destroy(graph);
 }
 
-TEST_MAIN(kernels_are_chosen, sorts, windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
+TEST_MAIN(kernels_are_chosen, arg_reductions, sorts, windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)

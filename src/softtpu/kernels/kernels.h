@@ -70,6 +70,10 @@ typedef struct tt__kernels_s {
   // Sums and products of floats accumulate in double, everything else in its own type.
   tt__fold_rows_fn_t fold_row[TT__FOLD_COUNT][TT__LANE_COUNT];
   tt__fold_fn_t fold_column[TT__FOLD_COUNT][TT__LANE_COUNT];
+  // The first place in src that beats *best, which it replaces; [1] the largest, [0] the smallest.
+  bool (*arg_row[2][TT__LANE_COUNT])(int64_t n, const void *src, void *best, int64_t *at);
+  void (*arg_column[2][TT__LANE_COUNT])(int64_t n, const void *src, void *best, int64_t *at,
+                                        int64_t row);
   void (*gemm_f32)(const tt__gemm_t *gemm);
   void (*gemm_f64)(const tt__gemm_t *gemm);
 } tt__kernels_t;
@@ -87,6 +91,7 @@ const tt__kernels_t *tt__kernels(void);
   void tt__kernels_math_##level(tt__kernels_t *k);     \
   void tt__kernels_complex_##level(tt__kernels_t *k);  \
   void tt__kernels_reduce_##level(tt__kernels_t *k);   \
+  void tt__kernels_arg_##level(tt__kernels_t *k);      \
   void tt__kernels_gemm_##level(tt__kernels_t *k);
 TT__KERNELS_LEVEL(portable)
 TT__KERNELS_LEVEL(avx2)
