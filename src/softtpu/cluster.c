@@ -80,7 +80,8 @@ static void demand(tt__planner_t *p, tt_value_t v, int64_t count, bool via) {
 static tt_value_t *captures(tt__planner_t *p, const tt_node_t *n, uint32_t *out_count) {
   *out_count = n->region_count ? tt_reference_captures(p->graph, n, NULL, 0) : 0;
   tt_value_t *list = TT_ARENA_ARRAY(&p->scratch, tt_value_t, *out_count + 1);
-  if (list && *out_count) tt_reference_captures(p->graph, n, list, *out_count);
+  // The first count has a value once a use.
+  if (list && *out_count) *out_count = tt_reference_captures(p->graph, n, list, *out_count);
   return list;
 }
 

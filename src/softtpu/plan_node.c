@@ -41,7 +41,10 @@ tt_status_t tt__plan_plain_step(tt__planner_t *p, tt__step_fn_t run, const char 
                                    out_step));
   tt__step_t *s = *out_step;
   memcpy(s->reads, n->operands, sizeof *n->operands * n->operand_count);
-  if (captured) tt_reference_captures(p->graph, n, s->reads + n->operand_count, captured);
+  if (captured) {  // so far counted once a use
+    captured = tt_reference_captures(p->graph, n, s->reads + n->operand_count, captured);
+    s->read_count = n->operand_count + captured;
+  }
   for (uint32_t r = 0; r < n->result_count; r++) s->writes[r] = n->first_result + r;
   return TT_OK_STATUS;
 }
