@@ -166,8 +166,6 @@ void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n) {
 
 // --- blocks ------------------------------------------------------------------------------------
 
-enum { BLOCK = 32 };
-
 static void load_block(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t where,
                        int64_t rows, int64_t columns) {
   const tt__tile_t *t = x->tile;
@@ -209,7 +207,7 @@ static void run_block(tt__exec_t *x, const int64_t *index, int64_t rows, int64_t
 
 // How many points of dimension d one unit of work covers.
 static int64_t unit(const tt__tile_t *t, uint32_t d) {
-  return d == (uint32_t)t->block_dim || d == t->rank - 1 ? BLOCK : 1;
+  return d == (uint32_t)t->block_dim || d == t->rank - 1 ? t->block : 1;
 }
 
 typedef struct job_s {
@@ -231,8 +229,8 @@ static void run_blocks(void *context, int64_t begin, int64_t end) {
       index[d] = left % counts[d] * unit(t, d);
       left /= counts[d];
       int64_t room = t->extents[d] - index[d];
-      if (d == (uint32_t)t->block_dim) rows = room < BLOCK ? room : BLOCK;
-      if (d == t->rank - 1) columns = room < BLOCK ? room : BLOCK;
+      if (d == (uint32_t)t->block_dim) rows = room < t->block ? room : t->block;
+      if (d == t->rank - 1) columns = room < t->block ? room : t->block;
     }
     run_block(&x, index, rows, columns);
   }

@@ -64,7 +64,8 @@ struct tt__tile_s {
   int64_t total;       // points
   int64_t step;        // points a tile
   int64_t row;         // a tile ends where a row of so many points does; 0: anywhere
-  int32_t block_dim;   // >= 0: tiles are blocks of this dimension and the last one
+  int32_t block_dim;   // >= 0: tiles are blocks of this dimension and the last one,
+  int64_t block;       // so many points along each
   uint32_t leaf_count, instr_count, once_count, store_count, reg_count;
   tt__leaf_t *leaves;
   tt__instr_t *instrs;  // the first once_count run once, on one element

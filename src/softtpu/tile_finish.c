@@ -141,8 +141,10 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
   for (uint32_t s = 0; s < count; s++) width += slots[s].bytes;
   t->step = tile_step(width, TT__TILE_SCRATCH - top - count * align);
   if (t->block_dim >= 0) {
-    t->step = 1024;
-    if (width * 1024 > TT__TILE_SCRATCH - top - count * align) t->block_dim = -2;
+    size_t room = TT__TILE_SCRATCH - top - count * align;
+    t->block = width * 4096 <= room ? 64 : 32;
+    t->step = t->block * t->block;
+    if (width * 1024 > room) t->block_dim = -2;
   }
   size_t offset[TT__TILE_REGS];
   for (uint32_t s = 0; s < count; s++) {

@@ -335,4 +335,39 @@ TEST(reductions_agree) {
   fuzz(setting("TT_FUZZ_SEED", 500001), setting("TT_FUZZ_COUNT", 800), true, 1.0, 3);
 }
 
-TEST_MAIN(exact_programs_are_bitwise_equal, reductions_agree)
+// f32 functions are within 2 last places; programs of several amplify that, so one op each here.
+TEST(functions_are_accurate) {
+  static const tt_op_t ops[] = {TT_OP_EXPONENTIAL, TT_OP_TANH, TT_OP_LOGISTIC, TT_OP_ERF, TT_OP_SINE,
+                                TT_OP_COSINE, TT_OP_LOG, TT_OP_RSQRT, TT_OP_EXPONENTIAL_MINUS_ONE,
+                                TT_OP_LOG_PLUS_ONE, TT_OP_CBRT, TT_OP_SQRT, TT_OP_POWER};
+  static const double scales[] = {0.01, 1, 10, 1000, 1e-30};
+  static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_F16};
+  const int64_t n = 20000;
+  for (int t = 0; t < 3; t++) {
+    for (size_t o = 0; o < sizeof ops / sizeof *ops; o++) {
+      for (int s = 0; s < 5; s++) {
+        tt_graph_t *g;
+        tt_value_t x, y;
+        tt_type_t type = {types[t], 1, &n};
+        EXPECT_OK(tt_graph_create("function", &g));
+        EXPECT_OK(tt_graph_argument(g, g->main, type, &x));
+        EXPECT_OK(tt_graph_argument(g, g->main, type, &y));
+        tt_build_t b = tt_build_on(g, g->main);
+        tt_value_t v = tt_emit_binary(&b, TT_OP_MULTIPLY, x, tt_emit_scalar(&b, types[t], scales[s]));
+        v = ops[o] == TT_OP_POWER ? tt_emit_binary(&b, TT_OP_POWER, tt_emit_unary(&b, TT_OP_ABS, v), y)
+                                  : tt_emit_unary(&b, ops[o], v);
+        EXPECT_OK(tt_build_finish(&b));
+        EXPECT_OK(tt_graph_return(g, g->main, &v, 1));
+        check_t check = {.tolerance = 2.5, .special = s == 1, .print = true};
+        distance_floor = 1e-37;
+        double d = check_graph(g, &check);
+        if (d > 2.5) printf("%s at scale %g: %g\n", tt_op_infos[ops[o]].text, scales[s], d);
+        EXPECT(d <= 2.5);
+        tt_graph_destroy(g);
+      }
+    }
+  }
+  distance_floor = 1e-3;
+}
+
+TEST_MAIN(functions_are_accurate, exact_programs_are_bitwise_equal, reductions_agree)

@@ -53,6 +53,12 @@ static inline float exp_f32(float x) {
   return x != x ? x : y;
 }
 
+// Through exp(-|x|): the tail keeps its denormals.
+static inline float logistic_f32(float x) {
+  float e = exp_f32(-__builtin_fabsf(x));
+  return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
 static inline float log_f32(float x) {
   bool small = x < 1.17549435e-38f;
   float scaled = small ? x * 8388608.0f : x;
@@ -255,7 +261,7 @@ TT__UNARY(exp_float, float, float, exp_f32(x))
 TT__UNARY(log_float, float, float, log_f32(x))
 TT__UNARY(tanh_float, float, float, tanh_f32(x))
 TT__UNARY(erf_float, float, float, erf_f32(x))
-TT__UNARY(logistic_float, float, float, 1.0f / (1.0f + exp_f32(-x)))
+TT__UNARY(logistic_float, float, float, logistic_f32(x))
 TT__UNARY(expm1_float, float, float, expm1_f32(x))
 TT__UNARY(log1p_float, float, float, log1p_f32(x))
 TT__UNARY(rsqrt_float, float, float, (float)(1.0 / __builtin_sqrt((double)x)))
