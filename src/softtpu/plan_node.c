@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "softtpu/plan_internal.h"
-#include "softtpu/reference.h"
+#include "softtpu/reference_internal.h"
 
 static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
 
@@ -66,6 +66,11 @@ tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
                                    tt__plan_index_step, tt__plan_window_step,
                                    tt__plan_sort_step,   tt__plan_arg_step};
   *out_step = NULL;
+  if (n->op == TT_OP_CUSTOM_CALL && !tt__ref_custom_call_known(p->graph, n)) {
+    const tt_attr_t *name = tt_node_attr(n, TT_ATTR_CALL_TARGET_NAME);
+    return TT_ERROR(UNIMPLEMENTED, "custom_call: no target named \"%.*s\" on this device",
+                    name ? (int)name->count : 0, name ? name->u.string : "");
+  }
   for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
     TT_RETURN_IF_ERROR(makers[i](p, n, out_step));
     if (*out_step || p->restart) return TT_OK_STATUS;

@@ -148,22 +148,30 @@ tt_status_t tt__ref_identity(const tt__ref_call_t *call) {
   return TT_OK_STATUS;
 }
 
-tt_status_t tt__ref_custom_call(const tt__ref_call_t *call) {
+bool tt__ref_custom_call_known(const tt_graph_t *graph, const tt_node_t *node) {
   // Annotations of placement and sharding pass their operand on.
   static const char *const identities[] = {"Sharding", "SPMDFullToShardShape",
                                            "SPMDShardToFullShape", "annotate_device_placement"};
-  const tt_attr_t *attr = tt_node_attr(call->node, TT_ATTR_CALL_TARGET_NAME);
-  const char *target = attr ? attr->u.string : "";
-  uint32_t length = attr ? attr->count : 0;
+  const tt_attr_t *attr = tt_node_attr(node, TT_ATTR_CALL_TARGET_NAME);
+  if (!attr || node->operand_count != 1 || node->result_count != 1 ||
+      !tt_type_equal(tt_graph_type(graph, node->operands[0]),
+                     tt_graph_type(graph, node->first_result))) {
+    return false;
+  }
   for (size_t i = 0; i < sizeof identities / sizeof *identities; i++) {
-    bool same = strlen(identities[i]) == length && memcmp(identities[i], target, length) == 0;
-    if (same && call->node->operand_count == 1 && call->node->result_count == 1 &&
-        tt_type_equal(tt__ref_in(call, 0), tt__ref_out(call, 0))) {
-      return tt__ref_identity(call);
+    if (strlen(identities[i]) == attr->count &&
+        memcmp(identities[i], attr->u.string, attr->count) == 0) {
+      return true;
     }
   }
+  return false;
+}
+
+tt_status_t tt__ref_custom_call(const tt__ref_call_t *call) {
+  if (tt__ref_custom_call_known(call->graph, call->node)) return tt__ref_identity(call);
+  const tt_attr_t *attr = tt_node_attr(call->node, TT_ATTR_CALL_TARGET_NAME);
   return TT_ERROR(UNIMPLEMENTED, "custom_call: no target named \"%.*s\" on this device",
-                  (int)length, target);
+                  attr ? (int)attr->count : 0, attr ? attr->u.string : "");
 }
 
 tt_status_t tt__ref_get_dimension_size(const tt__ref_call_t *call) {

@@ -36,6 +36,9 @@ static inline const tt_type_t *tt__ref_out(const tt__ref_call_t *call, uint32_t 
   return tt_graph_type(call->graph, call->node->first_result + i);
 }
 
+// Whether this device knows the custom call's target.
+bool tt__ref_custom_call_known(const tt_graph_t *graph, const tt_node_t *node);
+
 typedef tt_status_t (*tt__ref_kernel_t)(const tt__ref_call_t *call);
 typedef tt_status_t (*tt__ref_group_kernel_t)(tt__ref_state_t *state, const bool *active,
                                               const tt_node_t *node,

@@ -105,9 +105,10 @@ static uint32_t assign_slots(tt__build_t *b, const bool *direct, uint32_t once, 
   return count;
 }
 
-static int64_t tile_step(uint64_t width, size_t available) {
-  if (width == 0) return 8192;
-  int64_t step = (int64_t)(16384 / width) / 64 * 64;
+// `width`: bytes of slots a point; `touched`: those and the memory that a point reads and writes, all
+// of which share the first-level cache, perhaps with another thread of the core.
+static int64_t tile_step(uint64_t width, uint64_t touched, size_t available) {
+  int64_t step = (int64_t)(20480 / (touched + 1)) / 64 * 64;
   if (step > 4096) step = 4096;
   if (step < 128) step = 128;
   while (step > 16 && width * (uint64_t)step > available) step -= 16;
@@ -139,7 +140,11 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
   top = tt_align_up(top, align);
   uint64_t width = 0;
   for (uint32_t s = 0; s < count; s++) width += slots[s].bytes;
-  t->step = tile_step(width, TT__TILE_SCRATCH - top - count * align);
+  uint64_t touched = width;
+  for (uint32_t i = 0; i < b->leaf_count; i++)
+    if (!b->leaves[i].splat) touched += UINT64_C(1) << b->leaves[i].size_log2;
+  for (uint32_t i = 0; i < b->store_count; i++) touched += UINT64_C(1) << b->stores[i].size_log2;
+  t->step = tile_step(width, touched, TT__TILE_SCRATCH - top - count * align);
   if (t->block_dim >= 0) {
     size_t room = TT__TILE_SCRATCH - top - count * align;
     t->block = width * 4096 <= room ? 64 : 32;
