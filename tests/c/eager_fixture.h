@@ -133,8 +133,9 @@ static inline tt_status_t infer_result(tt_inferred_t *out, tt_dtype_t dtype, uin
                                        const int64_t *sizes) {
   tt_out_meta_t *m = tt_arena_alloc(out->arena, sizeof *m);
   int64_t *strides = tt_arena_alloc(out->arena, rank * sizeof *strides + 1), stride = 1;
-  *m = (tt_out_meta_t){(uint8_t)dtype, rank, tt_arena_copy(out->arena, sizes, rank * sizeof *sizes),
-                       strides};
+  int64_t *copy = tt_arena_copy(out->arena, sizes, rank * sizeof *sizes);
+  if (!m || !strides || !copy) return TT_ERROR(OUT_OF_MEMORY, "out of host memory");
+  *m = (tt_out_meta_t){(uint8_t)dtype, rank, copy, strides};
   for (uint32_t i = rank; i-- > 0; stride *= sizes[i]) strides[i] = stride;
   out->outs = m;
   out->out_count = 1;
