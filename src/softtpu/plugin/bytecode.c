@@ -81,7 +81,9 @@ static tt_status_t read_strings(tt__bytecode_t *b, tt__cursor_t c) {
   const unsigned char *end = c.end;
   for (uint64_t i = b->string_count; c.ok && i-- > 0;) {
     uint64_t size = tt__cursor_varint(&c);
-    if (size == 0 || size > (uint64_t)(end - c.at)) return tt__bytecode_broken("a string's size");
+    if (size == 0 || c.at > end || size > (uint64_t)(end - c.at)) {
+      return tt__bytecode_broken("a string's size");
+    }
     end -= size;
     b->strings[i] = (tt__text_t){(const char *)end, (size_t)size - 1};
   }

@@ -24,14 +24,15 @@ typedef struct printer_s {
   uint32_t next;  // the next value of the innermost region to be defined
   uint32_t ids;
   uint32_t depth;
-  bool memory;  // false: there was none
+  uint32_t limit;  // of the text: numbers that refer to each other can spell any amount of it
+  bool memory;     // false: there was none, or the limit is passed
 } printer_t;
 
 // --- text
 // -----------------------------------------------------------------------------------------
 static void put(printer_t *p, const char *text, size_t size) {
   if (!p->memory) return;
-  if (size > UINT32_MAX - p->size - 1 ||
+  if (size >= p->limit - p->size ||
       !tt_grow((void **)&p->text, &p->capacity, p->size + (uint32_t)size + 1, 1)) {
     p->memory = false;
     return;
@@ -210,6 +211,7 @@ static tt_status_t print_tensor(printer_t *p, tt__cursor_t *c) {
 }
 
 static tt_status_t print_attr(printer_t *p, uint64_t index) {
+  if (!p->memory) return tt__bytecode_broken("it spells too long a text");
   tt__cursor_t c;
   uint64_t code = attr_entry(p, index, &c);
   if (code == 0 || code >= ATTR_ENDS) {
@@ -663,11 +665,15 @@ static tt_status_t print_op(printer_t *p, tt__cursor_t *c) {
 
 tt_status_t tt__bytecode_print(const char *code, size_t size, char **out_text, size_t *out_size) {
   tt__bytecode_t b = {0};
-  printer_t p = {.b = &b, .memory = true};
+  const size_t limit = ((size_t)1 << 20) + (size < SIZE_MAX / 1024 ? size * 400 : SIZE_MAX / 2);
+  printer_t p = {.b = &b, .memory = true, .limit = UINT32_MAX};
+  if (limit < p.limit) p.limit = (uint32_t)limit;
   tt_arena_init(&b.arena, 64 << 10);
   tt_status_t status = tt__bytecode_read(&b, code, size);
   if (!status) status = read_block(&p, &b.ir, NULL, NULL);
-  if (!status && !p.memory) status = TT_ERROR(OUT_OF_MEMORY, "no host memory for a program's text");
+  if (!status && !p.memory) {
+    status = TT_ERROR(OUT_OF_MEMORY, "no host memory for the text of %zu bytes of bytecode", size);
+  }
   tt_arena_deinit(&b.arena);
   tt_free(p.values);
   if (status) {
