@@ -35,7 +35,8 @@ static tt_value_t argument(tt_dtype_t dtype, uint32_t rank, const int64_t *dims)
   must(tt_graph_argument(graph, graph->main, type, &v));
   return v;
 }
-#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+#define DIMS(...) \
+  (const int64_t[]) { __VA_ARGS__ }
 
 // The best of several runs of `repeat` each.
 static void measure(const char *name, tt_value_t result, int repeat, double bytes, double flops) {
@@ -57,7 +58,8 @@ static void measure(const char *name, tt_value_t result, int repeat, double byte
     size_t size = tt_type_bytes(t);
     char *data = tt_alloc_aligned(64, size + 64);
     if (t->dtype == TT_F32) {
-      for (size_t k = 0; k < size / 4; k++) ((float *)(void *)data)[k] = (float)(k % 1000) * 0.002f - 1;
+      for (size_t k = 0; k < size / 4; k++)
+        ((float *)(void *)data)[k] = (float)(k % 1000) * 0.002f - 1;
     } else {
       memset(data, 0x3c, size);
     }
@@ -73,7 +75,8 @@ static void measure(const char *name, tt_value_t result, int repeat, double byte
     double best = 1e9;
     for (int i = 0; i < 7; i++) {
       double t = now();
-      for (int k = 0; k < repeat; k++) must(tt_plan_run(plan, threaded ? pool : NULL, in, out, arena));
+      for (int k = 0; k < repeat; k++)
+        must(tt_plan_run(plan, threaded ? pool : NULL, in, out, arena));
       t = (now() - t) / repeat;
       if (t < best) best = t;
     }
@@ -107,7 +110,8 @@ static void bench_memcpy(void) {
     t = now() - t;
     if (t < best) best = t;
   }
-  printf("%-28s      %10.3f us  %6.2f GB/s\n", "memcpy 4Mi f32", best * 1e6, 2.0 * (double)bytes / best * 1e-9);
+  printf("%-28s      %10.3f us  %6.2f GB/s\n", "memcpy 4Mi f32", best * 1e6,
+         2.0 * (double)bytes / best * 1e-9);
   tt_free(from);
   tt_free(to);
 }
@@ -134,18 +138,22 @@ static tt_value_t rows_of(tt_value_t v, const int64_t *dims) {
 
 static tt_value_t softmax(tt_value_t x, const int64_t *dims) {
   tt_value_t most = tt_emit_reduce(&b, TT_OP_MAXIMUM, x, DIMS(1), 1, true);
-  tt_value_t e = tt_emit_unary(&b, TT_OP_EXPONENTIAL, tt_emit_binary(&b, TT_OP_SUBTRACT, x, rows_of(most, dims)));
+  tt_value_t e = tt_emit_unary(&b, TT_OP_EXPONENTIAL,
+                               tt_emit_binary(&b, TT_OP_SUBTRACT, x, rows_of(most, dims)));
   tt_value_t sum = tt_emit_reduce(&b, TT_OP_ADD, e, DIMS(1), 1, true);
   return tt_emit_binary(&b, TT_OP_DIVIDE, e, rows_of(sum, dims));
 }
 
 static tt_value_t layer_norm(tt_value_t x, tt_value_t g, tt_value_t h, const int64_t *dims) {
   tt_value_t scale = tt_emit_scalar(&b, TT_F32, 1.0 / (double)dims[1]);
-  tt_value_t mean = tt_emit_binary(&b, TT_OP_MULTIPLY, tt_emit_reduce(&b, TT_OP_ADD, x, DIMS(1), 1, true), scale);
+  tt_value_t mean =
+      tt_emit_binary(&b, TT_OP_MULTIPLY, tt_emit_reduce(&b, TT_OP_ADD, x, DIMS(1), 1, true), scale);
   tt_value_t d = tt_emit_binary(&b, TT_OP_SUBTRACT, x, rows_of(mean, dims));
   tt_value_t sq = tt_emit_binary(&b, TT_OP_MULTIPLY, d, d);
-  tt_value_t var = tt_emit_binary(&b, TT_OP_MULTIPLY, tt_emit_reduce(&b, TT_OP_ADD, sq, DIMS(1), 1, true), scale);
-  tt_value_t r = tt_emit_unary(&b, TT_OP_RSQRT, tt_emit_binary(&b, TT_OP_ADD, var, tt_emit_scalar(&b, TT_F32, 1e-5)));
+  tt_value_t var = tt_emit_binary(&b, TT_OP_MULTIPLY,
+                                  tt_emit_reduce(&b, TT_OP_ADD, sq, DIMS(1), 1, true), scale);
+  tt_value_t r = tt_emit_unary(
+      &b, TT_OP_RSQRT, tt_emit_binary(&b, TT_OP_ADD, var, tt_emit_scalar(&b, TT_F32, 1e-5)));
   tt_value_t y = tt_emit_binary(&b, TT_OP_MULTIPLY, d, rows_of(r, dims));
   return tt_emit_binary(&b, TT_OP_ADD, tt_emit_binary(&b, TT_OP_MULTIPLY, y, g), h);
 }
@@ -154,43 +162,74 @@ int main(void) {
   must(tt_pool_create(2, &pool));
   bench_memcpy();
   start();
-  measure("add 1", tt_emit_binary(&b, TT_OP_ADD, argument(TT_F32, 1, DIMS(1)), argument(TT_F32, 1, DIMS(1))), 100000, 0, 0);
+  measure("add 1",
+          tt_emit_binary(&b, TT_OP_ADD, argument(TT_F32, 1, DIMS(1)), argument(TT_F32, 1, DIMS(1))),
+          100000, 0, 0);
   start();
-  measure("add rank 0 bf16", tt_emit_binary(&b, TT_OP_ADD, argument(TT_BF16, 0, NULL), argument(TT_BF16, 0, NULL)), 100000, 0, 0);
+  measure("add rank 0 bf16",
+          tt_emit_binary(&b, TT_OP_ADD, argument(TT_BF16, 0, NULL), argument(TT_BF16, 0, NULL)),
+          100000, 0, 0);
   start();
-  measure("sum 16", tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 1, DIMS(16)), DIMS(0), 1, false), 100000, 0, 0);
+  measure("sum 16", tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 1, DIMS(16)), DIMS(0), 1, false),
+          100000, 0, 0);
   int64_t big = 4 << 20;
   start();
-  measure("add 4Mi", tt_emit_binary(&b, TT_OP_ADD, argument(TT_F32, 1, &big), argument(TT_F32, 1, &big)), 4, 12.0 * (double)big, 0);
+  measure("add 4Mi",
+          tt_emit_binary(&b, TT_OP_ADD, argument(TT_F32, 1, &big), argument(TT_F32, 1, &big)), 4,
+          12.0 * (double)big, 0);
   start();
-  measure("chain of 13, 4Mi", chain(argument(TT_F32, 1, &big), argument(TT_F32, 1, &big)), 2, 12.0 * (double)big, 0);
+  measure("chain of 13, 4Mi", chain(argument(TT_F32, 1, &big), argument(TT_F32, 1, &big)), 2,
+          12.0 * (double)big, 0);
   start();
-  measure("chain of 13 bf16, 4Mi", chain(argument(TT_BF16, 1, &big), argument(TT_BF16, 1, &big)), 2, 6.0 * (double)big, 0);
+  measure("chain of 13 bf16, 4Mi", chain(argument(TT_BF16, 1, &big), argument(TT_BF16, 1, &big)), 2,
+          6.0 * (double)big, 0);
   start();
-  measure("tanh 4Mi", tt_emit_unary(&b, TT_OP_TANH, argument(TT_F32, 1, &big)), 2, 8.0 * (double)big, 0);
+  measure("tanh 4Mi", tt_emit_unary(&b, TT_OP_TANH, argument(TT_F32, 1, &big)), 2,
+          8.0 * (double)big, 0);
   start();
-  measure("exp 4Mi", tt_emit_unary(&b, TT_OP_EXPONENTIAL, argument(TT_F32, 1, &big)), 2, 8.0 * (double)big, 0);
+  measure("exp 4Mi", tt_emit_unary(&b, TT_OP_EXPONENTIAL, argument(TT_F32, 1, &big)), 2,
+          8.0 * (double)big, 0);
   start();
-  measure("sin 4Mi", tt_emit_unary(&b, TT_OP_SINE, argument(TT_F32, 1, &big)), 2, 8.0 * (double)big, 0);
+  measure("sin 4Mi", tt_emit_unary(&b, TT_OP_SINE, argument(TT_F32, 1, &big)), 2, 8.0 * (double)big,
+          0);
   start();
-  measure("transpose 2048x2048", tt_emit_transpose(&b, argument(TT_F32, 2, DIMS(2048, 2048)), DIMS(1, 0)), 2, 8.0 * (double)big, 0);
+  measure("transpose 2048x2048",
+          tt_emit_transpose(&b, argument(TT_F32, 2, DIMS(2048, 2048)), DIMS(1, 0)), 2,
+          8.0 * (double)big, 0);
   start();
-  measure("sum rows 4096x1024", tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(1), 1, false), 2, 4.0 * (double)big, 0);
+  measure("sum rows 4096x1024",
+          tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(1), 1, false),
+          2, 4.0 * (double)big, 0);
   start();
-  measure("sum columns 4096x1024", tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(0), 1, false), 2, 4.0 * (double)big, 0);
+  measure("sum columns 4096x1024",
+          tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(0), 1, false),
+          2, 4.0 * (double)big, 0);
   start();
-  measure("sum all 4Mi", tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 1, &big), DIMS(0), 1, false), 2, 4.0 * (double)big, 0);
+  measure("sum all 4Mi",
+          tt_emit_reduce(&b, TT_OP_ADD, argument(TT_F32, 1, &big), DIMS(0), 1, false), 2,
+          4.0 * (double)big, 0);
   start();
-  measure("max rows 4096x1024", tt_emit_reduce(&b, TT_OP_MAXIMUM, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(1), 1, false), 2, 4.0 * (double)big, 0);
+  measure(
+      "max rows 4096x1024",
+      tt_emit_reduce(&b, TT_OP_MAXIMUM, argument(TT_F32, 2, DIMS(4096, 1024)), DIMS(1), 1, false),
+      2, 4.0 * (double)big, 0);
   start();
-  measure("softmax 1024x1024", softmax(argument(TT_F32, 2, DIMS(1024, 1024)), DIMS(1024, 1024)), 4, 8.0 * 1048576, 0);
+  measure("softmax 1024x1024", softmax(argument(TT_F32, 2, DIMS(1024, 1024)), DIMS(1024, 1024)), 4,
+          8.0 * 1048576, 0);
   start();
-  tt_value_t x = argument(TT_F32, 2, DIMS(1024, 1024)), g = argument(TT_F32, 1, DIMS(1024)), h = argument(TT_F32, 1, DIMS(1024));
+  tt_value_t x = argument(TT_F32, 2, DIMS(1024, 1024)), g = argument(TT_F32, 1, DIMS(1024)),
+             h = argument(TT_F32, 1, DIMS(1024));
   measure("layer norm 1024x1024", layer_norm(x, g, h, DIMS(1024, 1024)), 4, 8.0 * 1048576, 0);
   start();
-  measure("matmul 1024 f32", tt_emit_matmul(&b, argument(TT_F32, 2, DIMS(1024, 1024)), argument(TT_F32, 2, DIMS(1024, 1024)), TT_F32), 1, 0, 2.0 * 1073741824);
+  measure("matmul 1024 f32",
+          tt_emit_matmul(&b, argument(TT_F32, 2, DIMS(1024, 1024)),
+                         argument(TT_F32, 2, DIMS(1024, 1024)), TT_F32),
+          1, 0, 2.0 * 1073741824);
   start();
-  measure("matmul 16 f32", tt_emit_matmul(&b, argument(TT_F32, 2, DIMS(16, 16)), argument(TT_F32, 2, DIMS(16, 16)), TT_F32), 1000, 0, 8192);
+  measure("matmul 16 f32",
+          tt_emit_matmul(&b, argument(TT_F32, 2, DIMS(16, 16)), argument(TT_F32, 2, DIMS(16, 16)),
+                         TT_F32),
+          1000, 0, 8192);
   tt_pool_destroy(pool);
   return 0;
 }

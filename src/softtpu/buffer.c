@@ -1,8 +1,8 @@
-#include "base/alloc.h"
-#include "softtpu/plan_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/alloc.h"
+#include "softtpu/plan_internal.h"
 
 static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
 
@@ -172,7 +172,8 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
     const tt__buffer_t *b = &p->buffers[from[i]];
     // A donated argument returned as it is.
     if (aliases && aliases[i] < 0 && from[i] != targets[i] && b->occupant == v &&
-        b->ref.base >= TT__BASE_INPUT && p->values[v].reusable && p->graph->values[v].node == NULL) {
+        b->ref.base >= TT__BASE_INPUT && p->values[v].reusable &&
+        p->graph->values[v].node == NULL) {
       int32_t j = (int32_t)(b->ref.base - TT__BASE_INPUT);
       bool taken = p->graph->donations[j] != TT_DONATE;
       for (uint32_t o = 0; o < n; o++) taken |= aliases[o] == j;
@@ -185,8 +186,7 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
   for (uint32_t i = 0; i < n; i++) {
     if (from[i] == targets[i]) continue;
     bool overwritten = false;
-    for (uint32_t j = 0; j < n; j++)
-      overwritten |= targets[j] == from[i] && from[j] != targets[j];
+    for (uint32_t j = 0; j < n; j++) overwritten |= targets[j] == from[i] && from[j] != targets[j];
     if (!overwritten) continue;
     size_t bytes = value_bytes(p, block->returns[i]);
     uint32_t saved;
@@ -196,8 +196,7 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
   }
   for (uint32_t i = 0; i < n; i++) {
     if (from[i] == targets[i]) continue;
-    TT_RETURN_IF_ERROR(
-        append_copy(p, seq, from[i], targets[i], value_bytes(p, block->returns[i])));
+    TT_RETURN_IF_ERROR(append_copy(p, seq, from[i], targets[i], value_bytes(p, block->returns[i])));
   }
   return TT_OK_STATUS;
 }
@@ -224,7 +223,8 @@ static int by_begin(const void *a, const void *b) {
 }
 
 // The smallest gap between the buffers alive, kept sorted by offset, that holds `bytes`.
-static uint32_t best_gap(tt__buffer_t **active, uint32_t count, size_t bytes, uint64_t *out_offset) {
+static uint32_t best_gap(tt__buffer_t **active, uint32_t count, size_t bytes,
+                         uint64_t *out_offset) {
   uint64_t cursor = 0, best = UINT64_MAX;
   uint32_t place = count;
   for (uint32_t i = 0; i < count; i++) {

@@ -27,9 +27,17 @@ typedef struct pass_s {
 
 static bool is_view(const tt_node_t *n) {
   switch (n->op) {
-    case TT_OP_BROADCAST_IN_DIM: case TT_OP_RESHAPE: case TT_OP_TRANSPOSE: case TT_OP_REVERSE:
-    case TT_OP_SLICE: case TT_OP_IOTA: case TT_OP_CONSTANT: case TT_OP_BITCAST_CONVERT: return true;
-    default: return false;
+    case TT_OP_BROADCAST_IN_DIM:
+    case TT_OP_RESHAPE:
+    case TT_OP_TRANSPOSE:
+    case TT_OP_REVERSE:
+    case TT_OP_SLICE:
+    case TT_OP_IOTA:
+    case TT_OP_CONSTANT:
+    case TT_OP_BITCAST_CONVERT:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -40,16 +48,30 @@ static bool is_relabel(const tt__planner_t *p, const tt_node_t *n) {
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   const tt_type_t *y = tt_graph_type(p->graph, n->first_result);
   unsigned narrow = tt_dtype_infos[x->dtype].bits < tt_dtype_infos[y->dtype].bits
-                        ? tt_dtype_infos[x->dtype].bits : tt_dtype_infos[y->dtype].bits;
+                        ? tt_dtype_infos[x->dtype].bits
+                        : tt_dtype_infos[y->dtype].bits;
   return narrow >= 8;
 }
 
 static uint32_t op_weight(tt_op_t op) {
   switch (op) {
-    case TT_OP_ADD: case TT_OP_SUBTRACT: case TT_OP_MULTIPLY: case TT_OP_NEGATE: case TT_OP_ABS:
-    case TT_OP_CONVERT: case TT_OP_COMPARE: case TT_OP_SELECT: case TT_OP_MAXIMUM:
-    case TT_OP_MINIMUM: case TT_OP_AND: case TT_OP_OR: case TT_OP_NOT: case TT_OP_XOR: return 1;
-    default: return 8;
+    case TT_OP_ADD:
+    case TT_OP_SUBTRACT:
+    case TT_OP_MULTIPLY:
+    case TT_OP_NEGATE:
+    case TT_OP_ABS:
+    case TT_OP_CONVERT:
+    case TT_OP_COMPARE:
+    case TT_OP_SELECT:
+    case TT_OP_MAXIMUM:
+    case TT_OP_MINIMUM:
+    case TT_OP_AND:
+    case TT_OP_OR:
+    case TT_OP_NOT:
+    case TT_OP_XOR:
+      return 1;
+    default:
+      return 8;
   }
 }
 
@@ -121,9 +143,9 @@ static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
     bool twice = false;
     for (uint32_t k = 0; k < i; k++) twice |= n->operands[k] == n->operands[i];
     if (twice) continue;
-    bool direct = member && !is_view(n) &&
-                  tt_type_same_shape(tt_graph_type(p->graph, n->operands[i]),
-                                     tt_graph_type(p->graph, v));
+    bool direct =
+        member && !is_view(n) &&
+        tt_type_same_shape(tt_graph_type(p->graph, n->operands[i]), tt_graph_type(p->graph, v));
     demand(p, n->operands[i], asked, !direct);
   }
 }
@@ -190,7 +212,8 @@ static tt_status_t give_roles(tt__planner_t *p, const tt_block_t *block, const b
 // --- clusters, from the first node to the last --------------------------------------------------
 
 static uint32_t find(pass_t *s, uint32_t c) {
-  while (s->clusters[c].parent != c) c = s->clusters[c].parent = s->clusters[s->clusters[c].parent].parent;
+  while (s->clusters[c].parent != c)
+    c = s->clusters[c].parent = s->clusters[s->clusters[c].parent].parent;
   return c;
 }
 
@@ -347,7 +370,7 @@ static tt_status_t build_cluster(pass_t *s, const cluster_t *c, const tt_value_t
   if (built == TT__BUILT_OK)
     status = tt__plan_step(p, run_tile, "tile", NULL, spec.read_count, c->stored, &step);
   if (step) {
-    memcpy(step->reads, spec.reads, sizeof *spec.reads * spec.read_count);
+    tt__plan_set_reads(step, spec.reads);
     memcpy(step->writes, stored, sizeof *stored * c->stored);
     step->data = tile;
     step->cost = (uint64_t)tile->total * tile->point_cost / 1000;

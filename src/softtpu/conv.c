@@ -49,7 +49,8 @@ static numbers_t read_numbers(const tt_node_t *n) {
   };
 }
 
-static void describe(const tt__planner_t *p, const tt_node_t *n, const numbers_t *d, tt__conv_t *c) {
+static void describe(const tt__planner_t *p, const tt_node_t *n, const numbers_t *d,
+                     tt__conv_t *c) {
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   const tt_type_t *w = tt_graph_type(p->graph, n->operands[1]);
   const tt_type_t *y = tt_graph_type(p->graph, n->first_result);
@@ -127,8 +128,12 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const layout_t *l, 
   uint16_t reg;
   bool splat;
   tt__tile_root_t root = {.value = v, .into_register = true};
-  tt__tile_spec_t spec = {.roots = &root, .root_count = 1, .out_regs = &reg, .out_splats = &splat,
-                          .reads = reads->reads, .read_count = reads->read_count,
+  tt__tile_spec_t spec = {.roots = &root,
+                          .root_count = 1,
+                          .out_regs = &reg,
+                          .out_splats = &splat,
+                          .reads = reads->reads,
+                          .read_count = reads->read_count,
                           .read_capacity = reads->read_capacity};
   lay_out(type, l, spatial, &spec, &root.view);
   tt__tile_t *tile;
@@ -170,8 +175,12 @@ static tt_status_t plan_sides(tt__planner_t *p, const tt_node_t *n, tt__conv_t *
                               tt__tile_spec_t *reads, size_t *scratch) {
   numbers_t d = read_numbers(n);
   describe(p, n, &d, c);
-  layout_t x = {c->batch_groups ? d.x_batch : d.x_feature, d.x_batch, d.x_feature, d.x_spatial,
-                c->groups, {c->batch, c->features}};
+  layout_t x = {c->batch_groups ? d.x_batch : d.x_feature,
+                d.x_batch,
+                d.x_feature,
+                d.x_spatial,
+                c->groups,
+                {c->batch, c->features}};
   layout_t w = {d.w_out, d.w_out, d.w_in, d.w_spatial, c->groups, {c->outputs, c->features}};
   TT_RETURN_IF_ERROR(plan_side(p, n->operands[0], &x, c->rank, reads, &c->x, scratch));
   if (p->restart) return TT_OK_STATUS;
@@ -189,7 +198,7 @@ tt_status_t tt__conv_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out
     status = tt__plan_step(p, run_conv, "convolution", n, reads.read_count, 1, out_step);
   if (!status && !p->restart) {
     tt__step_t *s = *out_step;
-    memcpy(s->reads, reads.reads, sizeof *reads.reads * reads.read_count);
+    tt__plan_set_reads(s, reads.reads);
     s->writes[0] = n->first_result;
     s->data = c;
     s->scratch_bytes = scratch;

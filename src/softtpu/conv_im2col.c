@@ -12,9 +12,9 @@ typedef struct job_s {
   const tt__conv_t *c;
   const char *x, *w;
   char *out;
-  char *kernel;       // [g][o][i * k], f32 or f64
+  char *kernel;  // [g][o][i * k], f32 or f64
   int64_t points, window, depth, block, blocks;
-  size_t size;        // of f32 or f64
+  size_t size;  // of f32 or f64
   size_t in_size;
   _Atomic bool failed;  // no memory in some thread
 } job_t;
@@ -55,7 +55,8 @@ static void pack_kernel(job_t *job) {
   char *to = job->kernel;
   int64_t size = (int64_t)job->in_size;
   for (int64_t row = 0; row < c->groups * c->outputs * c->features; row++) {
-    int64_t i = row % c->features, o = row / c->features % c->outputs, g = row / c->features / c->outputs;
+    int64_t i = row % c->features, o = row / c->features % c->outputs,
+            g = row / c->features / c->outputs;
     const char *from = job->w + (g * c->w.group + o * c->w.major + i * c->w.feature) * size;
     for (int64_t k = 0; k < job->window; k++, to += job->size) {
       int64_t left = k, where = 0;
@@ -94,7 +95,8 @@ static void gather_row(const job_t *job, const char *image, int64_t base, const 
   for (int64_t i = 0; i < n; i++) {
     int64_t at = first + i * c->stride[d];
     if (at < 0 || at % c->base_dilation[d] != 0 || at / c->base_dilation[d] >= c->size[d]) continue;
-    widen(c, 1, image + (base + at / c->base_dilation[d] * step) * size, 1, to + (size_t)i * job->size);
+    widen(c, 1, image + (base + at / c->base_dilation[d] * step) * size, 1,
+          to + (size_t)i * job->size);
   }
 }
 
@@ -133,8 +135,8 @@ static void gather_columns(const job_t *job, int64_t g, int64_t image, int64_t p
                            char *columns) {
   const tt__conv_t *c = job->c;
   for (int64_t i = 0; i < c->features; i++) {
-    const char *from = job->x + (g * c->x.group + image * c->x.major + i * c->x.feature) *
-                                    (int64_t)job->in_size;
+    const char *from =
+        job->x + (g * c->x.group + image * c->x.major + i * c->x.feature) * (int64_t)job->in_size;
     for (int64_t k = 0; k < job->window; k++, columns += (size_t)n * job->size) {
       int64_t tap[TT__CONV_SPATIAL], left = k;
       for (uint32_t d = c->rank; d-- > 0; left /= c->kernel[d]) tap[d] = left % c->kernel[d];
@@ -180,10 +182,18 @@ static void run_unit(const job_t *job, int64_t u, char *columns, char *result) {
   int64_t image = u / job->blocks % c->batch, g = u / job->blocks / c->batch;
   int64_t n = job->points - p < job->block ? job->points - p : job->block;
   gather_columns(job, g, image, p, n, columns);
-  tt__gemm_t gemm = {.m = c->outputs, .n = n, .k = job->depth,
+  tt__gemm_t gemm = {.m = c->outputs,
+                     .n = n,
+                     .k = job->depth,
                      .a = job->kernel + (size_t)(g * c->outputs * job->depth) * job->size,
-                     .a_row = job->depth, .a_col = 1, .b = columns, .b_row = n, .b_col = 1,
-                     .c = result, .c_row = n, .scratch = panels};
+                     .a_row = job->depth,
+                     .a_col = 1,
+                     .b = columns,
+                     .b_row = n,
+                     .b_col = 1,
+                     .c = result,
+                     .c_row = n,
+                     .scratch = panels};
   if (job->size == 4)
     tt__kernels()->gemm_f32(&gemm);
   else

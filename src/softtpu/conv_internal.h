@@ -1,5 +1,6 @@
 // A convolution in canonical form, whatever its dimension numbers and groups:
-//   out[n][g][o][p] = sum_{i,k} in[g][n][i][p * stride + k * dilation - padding] * kernel[g][o][i][k]
+//   out[n][g][o][p] = sum_{i,k} in[g][n][i][p * stride + k * dilation - padding] *
+//   kernel[g][o][i][k]
 #ifndef TT_SOFTTPU_CONV_INTERNAL_H_
 #define TT_SOFTTPU_CONV_INTERNAL_H_
 
@@ -17,7 +18,7 @@ typedef struct tt__conv_side_s {
 
 typedef struct tt__conv_s {
   tt_dtype_t in, out;
-  uint32_t rank;  // spatial
+  uint32_t rank;                             // spatial
   int64_t groups, batch, features, outputs;  // per group: images, input and output features
   bool batch_groups;
   int64_t size[TT__CONV_SPATIAL], kernel[TT__CONV_SPATIAL], result[TT__CONV_SPATIAL];

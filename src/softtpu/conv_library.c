@@ -64,20 +64,21 @@ static bool forward(const tt__conv_t *c, const char *x, const char *w, char *out
   dims_t d;
   if (c->batch_groups || any_reversed(c, false) || !all_equal(c->base_dilation, c->rank, 1) ||
       !out_is(c, false) || !dense_spatial(c, c->x.spatial, c->size) ||
-      !dense_spatial(c, c->w.spatial, c->kernel) ||
-      !is(c->features, c->x.feature, points) || !is(c->groups, c->x.group, points * c->features) ||
+      !dense_spatial(c, c->w.spatial, c->kernel) || !is(c->features, c->x.feature, points) ||
+      !is(c->groups, c->x.group, points * c->features) ||
       !is(c->batch, c->x.major, points * c->features * c->groups) ||
       !is(c->features, c->w.feature, window) || !is(c->outputs, c->w.major, window * c->features) ||
       !is(c->groups, c->w.group, window * c->features * c->outputs))
     return false;
   for (uint32_t i = 0; i < c->rank; i++)
-    if (!size_fits(c->size[i], c->kernel[i], c->stride[i], c->padding[i], c->dilation[i], c->result[i]))
+    if (!size_fits(c->size[i], c->kernel[i], c->stride[i], c->padding[i], c->dilation[i],
+                   c->result[i]))
       return false;
   set_dims(d.input, c->batch, c->groups * c->features, c->size, c->rank);
   set_dims(d.kernel, c->groups * c->outputs, c->features, c->kernel, c->rank);
   set_dims(d.output, c->batch, c->groups * c->outputs, c->result, c->rank);
-  tt_library_conv_t conv = {c->rank, d.input, d.kernel, d.output, c->stride, c->padding,
-                            c->dilation, c->groups, false};
+  tt_library_conv_t conv = {c->rank,    d.input,     d.kernel,  d.output, c->stride,
+                            c->padding, c->dilation, c->groups, false};
   return tt_library()->conv && tt_library()->conv((int)c->in, &conv, x, w, out);
 }
 
@@ -87,23 +88,25 @@ static bool input_grad(const tt__conv_t *c, const char *x, const char *w, char *
   dims_t d;
   if (c->batch_groups || any_reversed(c, true) || !all_equal(c->stride, c->rank, 1) ||
       !out_is(c, false) || !dense_spatial(c, c->x.spatial, c->size) ||
-      !dense_spatial(c, c->w.spatial, c->kernel) ||
-      !is(c->features, c->x.feature, points) || !is(c->groups, c->x.group, points * c->features) ||
+      !dense_spatial(c, c->w.spatial, c->kernel) || !is(c->features, c->x.feature, points) ||
+      !is(c->groups, c->x.group, points * c->features) ||
       !is(c->batch, c->x.major, points * c->features * c->groups) ||
       !is(c->outputs, c->w.major, window) || !is(c->features, c->w.feature, window * c->outputs) ||
       !is(c->groups, c->w.group, window * c->outputs * c->features))
     return false;
   for (uint32_t i = 0; i < c->rank; i++) {
     d.padding[i] = c->dilation[i] * (c->kernel[i] - 1) - c->padding[i];
-    if (!size_fits(c->result[i], c->kernel[i], c->base_dilation[i], d.padding[i], c->dilation[i], c->size[i]))
+    if (!size_fits(c->result[i], c->kernel[i], c->base_dilation[i], d.padding[i], c->dilation[i],
+                   c->size[i]))
       return false;
   }
   set_dims(d.input, c->batch, c->groups * c->outputs, c->result, c->rank);
   set_dims(d.kernel, c->groups * c->features, c->outputs, c->kernel, c->rank);
   set_dims(d.output, c->batch, c->groups * c->features, c->size, c->rank);
-  tt_library_conv_t conv = {c->rank, d.input, d.kernel, d.output, c->base_dilation, d.padding,
-                            c->dilation, c->groups, false};
-  return tt_library()->conv_input_grad && tt_library()->conv_input_grad((int)c->in, &conv, x, w, out);
+  tt_library_conv_t conv = {c->rank,   d.input,     d.kernel,  d.output, c->base_dilation,
+                            d.padding, c->dilation, c->groups, false};
+  return tt_library()->conv_input_grad &&
+         tt_library()->conv_input_grad((int)c->in, &conv, x, w, out);
 }
 
 // [o][n][k] to where this node wants it.
@@ -130,17 +133,18 @@ static bool kernel_grad(const tt__conv_t *c, const char *x, const char *w, char 
       !is(c->features, c->w.feature, window * outputs))
     return false;
   for (uint32_t i = 0; i < c->rank; i++)
-    if (!size_fits(c->size[i], c->result[i], c->dilation[i], c->padding[i], c->stride[i], c->kernel[i]))
+    if (!size_fits(c->size[i], c->result[i], c->dilation[i], c->padding[i], c->stride[i],
+                   c->kernel[i]))
       return false;
   set_dims(d.input, c->features, inputs, c->size, c->rank);
   set_dims(d.kernel, outputs, c->batch, c->result, c->rank);
   set_dims(d.output, c->features, outputs, c->kernel, c->rank);
-  tt_library_conv_t conv = {c->rank, d.input, d.kernel, d.output, c->dilation, c->padding,
-                            c->stride, c->groups, false};
+  tt_library_conv_t conv = {c->rank,    d.input,   d.kernel,  d.output, c->dilation,
+                            c->padding, c->stride, c->groups, false};
   if (!tt_library()->conv_kernel_grad) return false;
   if (out_is(c, true)) return tt_library()->conv_kernel_grad((int)c->in, &conv, w, x, out);
-  char *room = tt_alloc_aligned(64, (size_t)(outputs * c->batch * product(c->result, c->rank)) *
-                                        tt_dtype_size(c->out) + 1);
+  char *room = tt_alloc_aligned(
+      64, (size_t)(outputs * c->batch * product(c->result, c->rank)) * tt_dtype_size(c->out) + 1);
   bool served = room && tt_library()->conv_kernel_grad((int)c->in, &conv, w, x, room);
   if (served) permute(c, room, out);
   tt_free(room);
@@ -151,6 +155,7 @@ bool tt__conv_library(const tt__conv_t *c, const char *x, const char *w, char *o
   if (!tt_library() || c->in != c->out || c->rank < 1 || c->rank > 3) return false;
   // Where batch and features are one, a kernel gradient looks like a forward convolution with a
   // very large window.
-  if (product(c->kernel, c->rank) > product(c->result, c->rank) && kernel_grad(c, x, w, out)) return true;
+  if (product(c->kernel, c->rank) > product(c->result, c->rank) && kernel_grad(c, x, w, out))
+    return true;
   return forward(c, x, w, out) || input_grad(c, x, w, out) || kernel_grad(c, x, w, out);
 }

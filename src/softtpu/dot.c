@@ -24,8 +24,12 @@ typedef struct dot_s {
 
 static tt_matrix_t side_matrix(const tt__step_t *s, const tt__run_t *run, const side_t *side,
                                const dot_t *d, int64_t rows, int64_t cols, char *const *in) {
-  tt_matrix_t m = {.batch = d->batch, .rows = rows, .cols = cols, .batch_stride = side->batch_stride,
-                   .row_stride = side->row_stride, .col_stride = side->col_stride};
+  tt_matrix_t m = {.batch = d->batch,
+                   .rows = rows,
+                   .cols = cols,
+                   .batch_stride = side->batch_stride,
+                   .row_stride = side->row_stride,
+                   .col_stride = side->col_stride};
   if (side->pack) {
     char *to = tt__at(run, s->scratch) + side->scratch;
     tt__tile_run(side->pack, run, in, &to);
@@ -95,7 +99,8 @@ static bool merged_stride(const tt__tile_spec_t *s, uint32_t first, uint32_t las
 }
 
 // Appends a group's dimensions to the space and the view.
-static void add_group(const tt_type_t *x, const group_t *g, tt__tile_spec_t *s, tt__tile_root_t *root) {
+static void add_group(const tt_type_t *x, const group_t *g, tt__tile_spec_t *s,
+                      tt__tile_root_t *root) {
   for (uint32_t i = 0; i < g->count; i++) {
     if (x->dims[g->dims[i]] == 1) continue;
     root->view.coef[g->dims[i]][s->rank] = 1;
@@ -120,8 +125,12 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const group_t group
   bool splat;
   tt__tile_root_t root = {.value = v, .into_register = true};
   root.view.rank = x->rank;
-  tt__tile_spec_t spec = {.roots = &root, .root_count = 1, .out_regs = &reg, .out_splats = &splat,
-                          .reads = reads->reads, .read_count = reads->read_count,
+  tt__tile_spec_t spec = {.roots = &root,
+                          .root_count = 1,
+                          .out_regs = &reg,
+                          .out_splats = &splat,
+                          .reads = reads->reads,
+                          .read_count = reads->read_count,
                           .read_capacity = reads->read_capacity};
   uint32_t ends[4] = {0};
   for (int g = 0; g < 3; g++) {
@@ -162,7 +171,8 @@ bool tt__dot_fits(const tt__planner_t *p, const tt_node_t *n) {
   tt__view_t view;
   uint32_t rank;
   int64_t extents[TT__TILE_DIMS];
-  return x->dtype == y->dtype && tt__dot_types(x->dtype, tt_graph_type(p->graph, n->first_result)->dtype) &&
+  return x->dtype == y->dtype &&
+         tt__dot_types(x->dtype, tt_graph_type(p->graph, n->first_result)->dtype) &&
          tt__tile_identity(x, &rank, extents, &view) && tt__tile_identity(y, &rank, extents, &view);
 }
 
@@ -203,7 +213,7 @@ tt_status_t tt__dot_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_
     status = tt__plan_step(p, run_dot, "dot", n, reads.read_count, 1, out_step);
   if (!status && !p->restart) {
     tt__step_t *s = *out_step;
-    memcpy(s->reads, reads.reads, sizeof *reads.reads * reads.read_count);
+    tt__plan_set_reads(s, reads.reads);
     s->writes[0] = n->first_result;
     s->data = d;
     s->scratch_bytes = scratch;

@@ -70,10 +70,15 @@ static bool from_library(tt_dtype_t dtype, const tt_matrix_t *a, const tt_matrix
 static void multiply(const tt__run_t *run, tt_dtype_t dtype, const tt_matrix_t *a,
                      const tt_matrix_t *b, const tt_matrix_t *out) {
   if (from_library(dtype, a, b, out)) return;
-  job_t job = {a, b, out, tt_dtype_size(dtype), (out->rows + UNIT_ROWS - 1) / UNIT_ROWS,
+  job_t job = {a,
+               b,
+               out,
+               tt_dtype_size(dtype),
+               (out->rows + UNIT_ROWS - 1) / UNIT_ROWS,
                (out->cols + UNIT_COLUMNS - 1) / UNIT_COLUMNS};
   tt__plan_parallel(run, out->batch * job.row_units * job.column_units,
-                    tt__dot_cost(dtype, out->batch, out->rows, out->cols, a->cols), run_units, &job);
+                    tt__dot_cost(dtype, out->batch, out->rows, out->cols, a->cols), run_units,
+                    &job);
 }
 
 // --- small floats by way of f32 ----------------------------------------------------------------
@@ -117,13 +122,15 @@ static void narrow_rows(void *context, int64_t begin, int64_t end) {
   for (int64_t r = begin; r < end; r++) {
     const float *src = c->to + r * m->cols;
     tt__kernels()->narrow[tt__half_index(c->dtype)](
-        m->cols, (char *)m->data + (r / m->rows * m->batch_stride + r % m->rows * m->row_stride) * size,
-        src, src, src, 0);
+        m->cols,
+        (char *)m->data + (r / m->rows * m->batch_stride + r % m->rows * m->row_stride) * size, src,
+        src, src, 0);
   }
 }
 
 static tt_matrix_t dense(const tt_matrix_t *like, float *data) {
-  tt_matrix_t m = {data, like->batch, like->rows, like->cols, like->rows * like->cols, like->cols, 1};
+  tt_matrix_t m = {data, like->batch, like->rows, like->cols, like->rows * like->cols, like->cols,
+                   1};
   return m;
 }
 
@@ -156,6 +163,8 @@ tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_d
     return TT_OK_STATUS;
   }
   if (in == out_dtype && from_library(in, a, b, out)) return TT_OK_STATUS;
-  if (is_complex(in)) return TT_ERROR(UNIMPLEMENTED, "the library does not multiply %s matrices here", tt_dtype_text(in));
+  if (is_complex(in))
+    return TT_ERROR(UNIMPLEMENTED, "the library does not multiply %s matrices here",
+                    tt_dtype_text(in));
   return multiply_small(run, in, out_dtype, a, b, out);
 }

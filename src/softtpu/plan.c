@@ -14,7 +14,8 @@ tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                           const tt_node_t *node, uint32_t reads, uint32_t writes,
                           tt__step_t **out_step) {
   tt__step_t *s = tt_arena_zeroed(p->arena, sizeof *s);
-  size_t refs = sizeof(tt__ref_t) * (reads + writes), values = sizeof(tt_value_t) * (reads + writes);
+  size_t refs = sizeof(tt__ref_t) * (reads + writes),
+         values = sizeof(tt_value_t) * (reads + writes);
   char *room = tt_arena_zeroed(p->arena, refs + values + (size_t)reads * writes + 1);
   if (!s || !room) return no_memory();
   s->run = run;
@@ -57,8 +58,8 @@ tt_status_t tt__plan_run_seq(const tt__seq_t *seq, const tt__run_t *run) {
   for (uint32_t i = 0; i < seq->count; i++) {
     const tt__step_t *s = seq->steps[i];
     tt_status_t status = s->run(s, run);
-    if (status) return s->node ? tt_status_annotate(status, "%s", tt_op_infos[s->node->op].text)
-                               : status;
+    if (status)
+      return s->node ? tt_status_annotate(status, "%s", tt_op_infos[s->node->op].text) : status;
   }
   return TT_OK_STATUS;
 }
@@ -132,8 +133,7 @@ static tt_status_t order_block(tt__planner_t *p, const tt_block_t *block, tt__se
   for (uint32_t i = 0; i < block->return_count; i++) {
     tt_value_t v = tt__plan_root(p, block->returns[i]);
     use(p, v, end);
-    if (p->graph->values[v].block == block && p->values[v].target == 0)
-      p->values[v].target = i + 1;
+    if (p->graph->values[v].block == block && p->values[v].target == 0) p->values[v].target = i + 1;
   }
   return TT_OK_STATUS;
 }
@@ -160,7 +160,8 @@ static tt_status_t assign_main(tt__planner_t *p) {
   for (uint32_t o = 0; o < plan->output_count; o++) {
     plan->aliases[o] = -1;
     for (uint32_t j = 0; j < main->arg_count; j++)
-      if (p->graph->donations && p->graph->donations[j] == (int32_t)o + 1) plan->aliases[o] = (int32_t)j;
+      if (p->graph->donations && p->graph->donations[j] == (int32_t)o + 1)
+        plan->aliases[o] = (int32_t)j;
     if (plan->aliases[o] >= 0) {
       targets[o] = p->values[main->args[plan->aliases[o]]].buffer;
       continue;

@@ -113,7 +113,8 @@ static const char *constant_element(const tt__planner_t *p, tt_value_t v) {
 
 // Initial values that lose to every element, so that the first element may take their place.
 static bool loses(const tt__planner_t *p, const tt_node_t *n, int64_t length, bool largest) {
-  const char *value = constant_element(p, n->operands[2]), *index = constant_element(p, n->operands[3]);
+  const char *value = constant_element(p, n->operands[2]),
+             *index = constant_element(p, n->operands[3]);
   tt_dtype_t d = tt_graph_type(p->graph, n->operands[2])->dtype;
   tt_dtype_t di = tt_graph_type(p->graph, n->operands[3])->dtype;
   if (!value || !index || tt_element_index(di, index, 0) < length - 1) return false;
@@ -127,9 +128,12 @@ static bool loses(const tt__planner_t *p, const tt_node_t *n, int64_t length, bo
       tt_element_load(d, &edge, 1, &infinity);
       return e.real == (largest ? -infinity : infinity);
     }
-    case TT_WIDE_SIGNED: return e.i == (largest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
-    case TT_WIDE_UNSIGNED: return e.u == (largest ? 0 : UINT64_MAX >> (64 - bits));
-    case TT_WIDE_COMPLEX: return false;
+    case TT_WIDE_SIGNED:
+      return e.i == (largest ? INT64_MIN >> (64 - bits) : INT64_MAX >> (64 - bits));
+    case TT_WIDE_UNSIGNED:
+      return e.u == (largest ? 0 : UINT64_MAX >> (64 - bits));
+    case TT_WIDE_COMPLEX:
+      return false;
   }
   return false;
 }
@@ -147,8 +151,9 @@ bool tt__plan_arg_fits(tt__planner_t *p, const tt_node_t *n, bool *out_largest) 
   tt__view_t view;
   uint32_t rank;
   int64_t extents[TT__TILE_DIMS];
-  if (count != 1 || !is_place(p, n->operands[1], dims[0]) || tt__lane_of(x->dtype) >= TT__LANE_C64 ||
-      tt_type_elements(x) == 0 || !tt__tile_identity(x, &rank, extents, &view))
+  if (count != 1 || !is_place(p, n->operands[1], dims[0]) ||
+      tt__lane_of(x->dtype) >= TT__LANE_C64 || tt_type_elements(x) == 0 ||
+      !tt__tile_identity(x, &rank, extents, &view))
     return false;
   if (p->probed != n) {
     tt_status_release(tt__probe_arg_reduce(p, n, &p->probed_matches, &p->probed_largest));
@@ -166,7 +171,8 @@ tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *n, tt__step_t *
   if (!a) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
   bool splat;
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};
-  tt__tile_spec_t spec = {.roots = &root, .root_count = 1, .out_regs = &a->reg, .out_splats = &splat};
+  tt__tile_spec_t spec = {
+      .roots = &root, .root_count = 1, .out_regs = &a->reg, .out_splats = &splat};
   int64_t shape[3];
   tt__plan_reduce_space(x, n, shape, &spec, &root);
   a->outer = shape[0];
@@ -189,7 +195,7 @@ tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *n, tt__step_t *
     status = tt__plan_step(p, run_arg, "arg", n, spec.read_count, 2, out_step);
   if (*out_step) {
     tt__step_t *s = *out_step;
-    memcpy(s->reads, spec.reads, sizeof *spec.reads * spec.read_count);
+    tt__plan_set_reads(s, spec.reads);
     s->writes[0] = n->first_result;
     s->writes[1] = n->first_result + 1;
     s->data = a;

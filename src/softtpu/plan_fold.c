@@ -8,13 +8,26 @@ static bool fold_kind(tt_op_t op, tt_dtype_t dtype, int *kind) {
   if (dtype == TT_I1 && op == TT_OP_ADD) op = TT_OP_OR;
   if (dtype == TT_I1 && op == TT_OP_MULTIPLY) op = TT_OP_AND;
   switch (op) {
-    case TT_OP_ADD: *kind = TT__FOLD_SUM; return true;
-    case TT_OP_MULTIPLY: *kind = TT__FOLD_PRODUCT; return true;
-    case TT_OP_MAXIMUM: *kind = TT__FOLD_MAX; return true;
-    case TT_OP_MINIMUM: *kind = TT__FOLD_MIN; return true;
-    case TT_OP_AND: *kind = TT__FOLD_AND; return true;
-    case TT_OP_OR: *kind = TT__FOLD_OR; return true;
-    default: return false;
+    case TT_OP_ADD:
+      *kind = TT__FOLD_SUM;
+      return true;
+    case TT_OP_MULTIPLY:
+      *kind = TT__FOLD_PRODUCT;
+      return true;
+    case TT_OP_MAXIMUM:
+      *kind = TT__FOLD_MAX;
+      return true;
+    case TT_OP_MINIMUM:
+      *kind = TT__FOLD_MIN;
+      return true;
+    case TT_OP_AND:
+      *kind = TT__FOLD_AND;
+      return true;
+    case TT_OP_OR:
+      *kind = TT__FOLD_OR;
+      return true;
+    default:
+      return false;
   }
 }
 

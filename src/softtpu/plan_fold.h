@@ -8,7 +8,7 @@ typedef struct tt__fold_s {
   tt_dtype_t dtype;
   tt__lane_t lane, acc_lane;  // sums and products of floats accumulate in double
   size_t lane_bytes, acc_bytes;
-  bool idempotent;            // folding the initial value in twice changes nothing
+  bool idempotent;  // folding the initial value in twice changes nothing
   tt__fold_rows_fn_t row;
   tt__fold_fn_t column, combine;  // combine: accumulators into accumulators
   char identity[16];
@@ -23,8 +23,8 @@ void tt__fold_finish(const tt__fold_t *fold, const char *acc, int64_t n, char *o
 const char *tt__fold_lanes(const tt__fold_t *fold, int64_t n, const char *src, int64_t stride,
                            char *line);
 
-// The visiting order of a reduction over x: the iteration space [outer, reduced, inner] (inner 1 where
-// rows are reduced), as base dimensions of `spec` and the root's view. plan_reduce.c.
+// The visiting order of a reduction over x: the iteration space [outer, reduced, inner] (inner 1
+// where rows are reduced), as base dimensions of `spec` and the root's view. plan_reduce.c.
 void tt__plan_reduce_space(const tt_type_t *x, const tt_node_t *reduce, int64_t out_shape[3],
                            tt__tile_spec_t *spec, tt__tile_root_t *root);
 

@@ -18,7 +18,7 @@ typedef struct index_s {
   int64_t component_operand[RANK], component_limit[RANK], component_index[RANK];
   tt_dtype_t dtype, index_dtype;
   uint32_t size_log2;
-  size_t bytes;       // of the operand
+  size_t bytes;  // of the operand
   // scatter: what combines, NULL: replace
   tt__map_fn_t combine;
   uint32_t half;
@@ -88,8 +88,8 @@ static void copy_run(uint32_t log2, int64_t n, char *to, int64_t to_stride, cons
     k->store[log2](n, to, from, to_stride);
   } else {
     for (int64_t i = 0; i < n; i++)
-      memcpy(to + ((i * to_stride) * ((int64_t)1 << log2)), from + ((i * from_stride) * ((int64_t)1 << log2)),
-             (size_t)1 << log2);
+      memcpy(to + ((i * to_stride) * ((int64_t)1 << log2)),
+             from + ((i * from_stride) * ((int64_t)1 << log2)), (size_t)1 << log2);
   }
 }
 
@@ -272,7 +272,8 @@ static void set_window(const names_t *d, const tt_type_t *operand, const tt_type
     x->window_elements *= n;
     if (n == 1) continue;
     uint32_t last = x->window_rank;
-    if (last > 0 && x->window_operand[last - 1] == os[k] * n && x->window_windowed[last - 1] == ws[at] * n) {
+    if (last > 0 && x->window_operand[last - 1] == os[k] * n &&
+        x->window_windowed[last - 1] == ws[at] * n) {
       x->window_dims[last - 1] *= n;
       x->window_operand[last - 1] = os[k];
       x->window_windowed[last - 1] = ws[at];
@@ -291,9 +292,10 @@ static names_t names_of(const tt_node_t *n, bool gather) {
   return (names_t){
       .window = list_of(n, gather ? TT_ATTR_OFFSET_DIMS : TT_ATTR_UPDATE_WINDOW_DIMS),
       .collapsed = list_of(n, gather ? TT_ATTR_COLLAPSED_SLICE_DIMS : TT_ATTR_INSERTED_WINDOW_DIMS),
-      .operand_batching = list_of(n, gather ? TT_ATTR_OPERAND_BATCHING_DIMS : TT_ATTR_INPUT_BATCHING_DIMS),
-      .index_batching = list_of(n, gather ? TT_ATTR_START_INDICES_BATCHING_DIMS
-                                          : TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
+      .operand_batching =
+          list_of(n, gather ? TT_ATTR_OPERAND_BATCHING_DIMS : TT_ATTR_INPUT_BATCHING_DIMS),
+      .index_batching = list_of(
+          n, gather ? TT_ATTR_START_INDICES_BATCHING_DIMS : TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
       .map = list_of(n, gather ? TT_ATTR_START_INDEX_MAP : TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
       .vector_dim = tt_node_int(n, TT_ATTR_INDEX_VECTOR_DIM, 0),
   };
@@ -333,11 +335,12 @@ tt_status_t tt__plan_index_step(tt__planner_t *p, const tt_node_t *n, tt__step_t
   int64_t sizes[RANK];
   set_batches(&names, operand, indices, windowed, x);
   set_window(&names, operand, windowed, x, sizes);
-  TT_RETURN_IF_ERROR(
-      tt__plan_plain_step(p, gather ? run_gather : run_scatter, gather ? "gather" : "scatter", n, out_step));
+  TT_RETURN_IF_ERROR(tt__plan_plain_step(p, gather ? run_gather : run_scatter,
+                                         gather ? "gather" : "scatter", n, out_step));
   tt__step_t *s = *out_step;
   s->data = x;
-  s->cost = (uint64_t)x->batches * (uint64_t)(6 + x->window_elements * (int64_t)(1u << x->size_log2) / 8);
+  s->cost =
+      (uint64_t)x->batches * (uint64_t)(6 + x->window_elements * (int64_t)(1u << x->size_log2) / 8);
   if (!gather) s->inplace[0] = true;
   return TT_OK_STATUS;
 }

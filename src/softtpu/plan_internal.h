@@ -1,10 +1,10 @@
 // What the planner's files share: steps, buffers, the value table. Nothing here outlives a plan.
 //
 // Planning is four passes over the cloned graph, regions of control flow included:
-//   cluster  (cluster.c)  decides for each value whether it lives in memory or inside a tile program
-//   order    (plan.c)     one list of steps a block, each with a time; liveness falls out of it
-//   assign   (buffer.c)   gives each value in memory a buffer: an output, a dead operand's, an arena's
-//   pack     (buffer.c)   gives the arena's buffers offsets
+//   cluster  (cluster.c)  decides for each value whether it lives in memory or inside a tile
+//   program order    (plan.c)     one list of steps a block, each with a time; liveness falls out
+//   of it assign   (buffer.c)   gives each value in memory a buffer: an output, a dead operand's,
+//   an arena's pack     (buffer.c)   gives the arena's buffers offsets
 #ifndef TT_SOFTTPU_PLAN_INTERNAL_H_
 #define TT_SOFTTPU_PLAN_INTERNAL_H_
 
@@ -19,7 +19,8 @@ typedef struct tt__tile_s tt__tile_t;
 #define TT__NO_BUFFER UINT32_MAX
 #define TT__NO_STEP UINT32_MAX
 
-// Base pointers of a run: [0] the arena, [1] NULL (absolute addresses of constants), inputs, outputs.
+// Base pointers of a run: [0] the arena, [1] NULL (absolute addresses of constants), inputs,
+// outputs.
 enum { TT__BASE_ARENA = 0, TT__BASE_NONE = 1, TT__BASE_INPUT = 2 };
 
 typedef struct tt__ref_s {
@@ -68,10 +69,10 @@ struct tt__step_s {
   tt__ref_t scratch;
   uint32_t scratch_buffer;
   tt__seq_t *regions;
-  uint32_t position;         // of its last node in its block
-  uint32_t time, time_end;   // they differ where there are regions
-  uint32_t visit;            // ordering's mark
-  uint64_t cost;             // nanoseconds, roughly
+  uint32_t position;        // of its last node in its block
+  uint32_t time, time_end;  // they differ where there are regions
+  uint32_t visit;           // ordering's mark
+  uint64_t cost;            // nanoseconds, roughly
 };
 
 typedef enum tt__role_e {
@@ -84,18 +85,18 @@ typedef enum tt__role_e {
 
 typedef struct tt__value_s {
   uint8_t role;
-  bool stored;      // must be in memory
-  bool forced;      // in memory because a tile program could not be built through it
-  bool reusable;    // memory may be taken over after the last use
-  bool via;         // some reader sees it through a view or a copy of its expression
+  bool stored;    // must be in memory
+  bool forced;    // in memory because a tile program could not be built through it
+  bool reusable;  // memory may be taken over after the last use
+  bool via;       // some reader sees it through a view or a copy of its expression
   uint32_t uses;
   uint32_t stage, cluster;
-  uint32_t weight;  // arithmetic that an inline copy costs
-  int64_t demand;   // elements that all readers together ask for
+  uint32_t weight;   // arithmetic that an inline copy costs
+  int64_t demand;    // elements that all readers together ask for
   tt__step_t *step;  // that writes it
   uint32_t buffer;
-  uint32_t last;     // time of the last use
-  uint32_t target;   // 1 + which of its block's returns it is, 0: none
+  uint32_t last;    // time of the last use
+  uint32_t target;  // 1 + which of its block's returns it is, 0: none
 } tt__value_t;
 
 struct tt_plan_s {
@@ -130,6 +131,10 @@ typedef struct tt__planner_s {
 
 static inline char *tt__at(const tt__run_t *run, tt__ref_t ref) {
   return run->bases[ref.base] + ref.offset;
+}
+
+static inline void tt__plan_set_reads(tt__step_t *s, const tt_value_t *reads) {
+  for (uint32_t i = 0; i < s->read_count; i++) s->reads[i] = reads[i];
 }
 
 // --- plan.c ---

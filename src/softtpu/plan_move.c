@@ -18,7 +18,7 @@ typedef struct part_s {
 typedef struct move_s {
   uint32_t count;
   part_t *parts;
-  size_t bytes;         // of the result
+  size_t bytes;  // of the result
   uint32_t size_log2;
   uint32_t value_read;  // pad: the filler
   // dynamic slices: start k clamps to [0, limits[k]] and moves strides[k] elements
@@ -198,8 +198,8 @@ static tt_status_t plan_dynamic(tt__planner_t *p, const tt_node_t *n, move_t *m,
   if (!ok) return no_memory();
   row_major(update ? whole : box, strides);
   if (tt_type_elements(box) > 0 || !update)
-    TT_RETURN_IF_ERROR(plan_box(p, update ? part : n->operands[0], box->dims, NULL, 0, strides, reads,
-                                &m->parts[m->count++].tile));
+    TT_RETURN_IF_ERROR(plan_box(p, update ? part : n->operands[0], box->dims, NULL, 0, strides,
+                                reads, &m->parts[m->count++].tile));
   return add_starts(p, n, update ? 2 : 1, m, whole, box, reads);
 }
 
@@ -233,7 +233,7 @@ static tt_status_t finish(tt__planner_t *p, const tt_node_t *n, move_t *m,
                                                      : run_dynamic_update;
   TT_RETURN_IF_ERROR(tt__plan_step(p, run, "move", n, reads->read_count, 1, out_step));
   tt__step_t *s = *out_step;
-  memcpy(s->reads, reads->reads, sizeof *reads->reads * reads->read_count);
+  tt__plan_set_reads(s, reads->reads);
   s->writes[0] = n->first_result;
   s->data = m;
   for (uint32_t i = 0; i < m->count; i++)

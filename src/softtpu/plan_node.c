@@ -37,10 +37,10 @@ static tt_status_t run_reference(const tt__step_t *s, const tt__run_t *run) {
 tt_status_t tt__plan_plain_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                                 const tt_node_t *n, tt__step_t **out_step) {
   uint32_t captured = n->region_count ? tt_reference_captures(p->graph, n, NULL, 0) : 0;
-  TT_RETURN_IF_ERROR(tt__plan_step(p, run, kind, n, n->operand_count + captured, n->result_count,
-                                   out_step));
+  TT_RETURN_IF_ERROR(
+      tt__plan_step(p, run, kind, n, n->operand_count + captured, n->result_count, out_step));
   tt__step_t *s = *out_step;
-  memcpy(s->reads, n->operands, sizeof *n->operands * n->operand_count);
+  for (uint32_t i = 0; i < n->operand_count; i++) s->reads[i] = n->operands[i];
   if (captured) {  // so far counted once a use
     captured = tt_reference_captures(p->graph, n, s->reads + n->operand_count, captured);
     s->read_count = n->operand_count + captured;
@@ -62,9 +62,8 @@ typedef tt_status_t (*maker_t)(tt__planner_t *, const tt_node_t *, tt__step_t **
 
 tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   static const maker_t makers[] = {tt__plan_control_step, tt__plan_reduce_step, tt__dot_step,
-                                   tt__conv_step,       tt__plan_move_step,
-                                   tt__plan_index_step, tt__plan_window_step,
-                                   tt__plan_sort_step,   tt__plan_arg_step};
+                                   tt__conv_step,         tt__plan_move_step,   tt__plan_index_step,
+                                   tt__plan_window_step,  tt__plan_sort_step,   tt__plan_arg_step};
   *out_step = NULL;
   if (n->op == TT_OP_CUSTOM_CALL && !tt__ref_custom_call_known(p->graph, n)) {
     const tt_attr_t *name = tt_node_attr(n, TT_ATTR_CALL_TARGET_NAME);
@@ -82,6 +81,6 @@ tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
 
 bool tt__plan_soft_operand(tt__planner_t *p, const tt_node_t *n, uint32_t i) {
   bool largest;
-  return (i < 2 && tt__plan_arg_fits(p, n, &largest)) || (i == 0 && tt__plan_reduce_fits(p, n)) || tt__dot_fits(p, n) || tt__conv_fits(p, n) ||
-         tt__plan_move_soft(p, n, i);
+  return (i < 2 && tt__plan_arg_fits(p, n, &largest)) || (i == 0 && tt__plan_reduce_fits(p, n)) ||
+         tt__dot_fits(p, n) || tt__conv_fits(p, n) || tt__plan_move_soft(p, n, i);
 }

@@ -12,7 +12,8 @@ enum { SAMPLES = 12, PAIRS = SAMPLES * SAMPLES * 9, MAX_NODES = 32 };
 // Elementwise nodes over the block's arguments only; *out_used: bit i where argument i matters.
 static bool is_simple(const tt__planner_t *p, const tt_block_t *block, uint64_t *out_used) {
   *out_used = 0;
-  if (block->node_count == 0 || block->node_count > MAX_NODES || block->arg_count > 64) return false;
+  if (block->node_count == 0 || block->node_count > MAX_NODES || block->arg_count > 64)
+    return false;
   for (uint32_t i = 0; i < block->node_count; i++) {
     const tt_node_t *n = block->nodes[i];
     if (!tt__ref_lane_can(n) || n->result_count != 1) return false;
@@ -48,7 +49,8 @@ static int sample(tt_dtype_t dtype, char *out) {
 
 static uint64_t key_of(tt__order_t order, tt_dtype_t dtype, const char *at) {
   unsigned bits = tt_dtype_infos[dtype].bits;
-  uint64_t mask = bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1, sign = UINT64_C(1) << (bits - 1);
+  uint64_t mask = bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1, sign = UINT64_C(1)
+                                                                                << (bits - 1);
   uint64_t word = 0;
   memcpy(&word, at, tt_dtype_size(dtype));
   word &= mask;
@@ -67,27 +69,35 @@ static uint64_t key_of(tt__order_t order, tt_dtype_t dtype, const char *at) {
 }
 
 // The common types without the detour over f64.
-#define KEYS(T, U, is_nan, zero)                                                      \
-  for (int64_t i = 0; i < count; i++) {                                               \
-    U w;                                                                              \
-    memcpy(&w, (const T *)data + i * stride, sizeof w);                               \
-    U sign = (U)((U)1 << (sizeof(U) * 8 - 1));                                        \
-    bool nan = !total && (U)(w & (U)~sign) > (U)(is_nan);                             \
-    if (!total && (U)(w << 1) == 0) w = 0;                                            \
-    w = w & sign ? (U)~w : (U)(w | sign);                                             \
-    if (nan) w = (U)~(U)0;                                                            \
-    out_keys[i] = descending ? (U)~w : w;                                             \
-  }                                                                                   \
+#define KEYS(T, U, is_nan, zero)                          \
+  for (int64_t i = 0; i < count; i++) {                   \
+    U w;                                                  \
+    memcpy(&w, (const T *)data + i * stride, sizeof w);   \
+    U sign = (U)((U)1 << (sizeof(U) * 8 - 1));            \
+    bool nan = !total && (U)(w & (U)~sign) > (U)(is_nan); \
+    if (!total && (U)(w << 1) == 0) w = 0;                \
+    w = w & sign ? (U)~w : (U)(w | sign);                 \
+    if (nan) w = (U) ~(U)0;                               \
+    out_keys[i] = descending ? (U)~w : w;                 \
+  }                                                       \
   return;
 
 void tt__probe_keys(tt__order_t order, tt_dtype_t dtype, const void *data, int64_t count,
                     int64_t stride, uint64_t *out_keys) {
   bool total = order == TT__ORDER_TOTAL_ASCENDING || order == TT__ORDER_TOTAL_DESCENDING;
   bool descending = order == TT__ORDER_DESCENDING || order == TT__ORDER_TOTAL_DESCENDING;
-  if (dtype == TT_F32) { KEYS(uint32_t, uint32_t, 0x7f800000u, 0) }
-  if (dtype == TT_BF16) { KEYS(uint16_t, uint16_t, 0x7f80u, 0) }
-  if (dtype == TT_F16) { KEYS(uint16_t, uint16_t, 0x7c00u, 0) }
-  if (dtype == TT_F64) { KEYS(uint64_t, uint64_t, UINT64_C(0x7ff0000000000000), 0) }
+  if (dtype == TT_F32) {
+    KEYS(uint32_t, uint32_t, 0x7f800000u, 0)
+  }
+  if (dtype == TT_BF16) {
+    KEYS(uint16_t, uint16_t, 0x7f80u, 0)
+  }
+  if (dtype == TT_F16) {
+    KEYS(uint16_t, uint16_t, 0x7c00u, 0)
+  }
+  if (dtype == TT_F64) {
+    KEYS(uint64_t, uint64_t, UINT64_C(0x7ff0000000000000), 0)
+  }
   int64_t size = (int64_t)tt_dtype_size(dtype);
   for (int64_t i = 0; i < count; i++)
     out_keys[i] = key_of(order, dtype, (const char *)data + i * stride * size);
@@ -124,7 +134,8 @@ tt_status_t tt__probe_comparator(tt__planner_t *p, const tt_node_t *n, tt__order
   for (uint32_t i = 0; i < block->arg_count; i++) args[i] = i == 0 ? x : i == 1 ? y : zeros;
   void *outs[1] = {less};
   TT_RETURN_IF_ERROR(run_region(p, n, pairs, args, outs));
-  // A plain "less" leaves NaN unordered: any place for NaN is right then, so those pairs may say no.
+  // A plain "less" leaves NaN unordered: any place for NaN is right then, so those pairs may say
+  // no.
   for (int lenient = 0; lenient < 2; lenient++) {
     for (int order = TT__ORDER_ASCENDING; order <= TT__ORDER_TOTAL_DESCENDING; order++) {
       bool same = true;
@@ -136,7 +147,8 @@ tt_status_t tt__probe_comparator(tt__planner_t *p, const tt_node_t *n, tt__order
           tt_element_load(dtype, b, 1, &db);
         }
         if (lenient && (isnan(da) || isnan(db)) && !less[i]) continue;
-        same = (less[i] != 0) == (key_of((tt__order_t)order, dtype, a) < key_of((tt__order_t)order, dtype, b));
+        same = (less[i] != 0) ==
+               (key_of((tt__order_t)order, dtype, a) < key_of((tt__order_t)order, dtype, b));
       }
       if (!same) continue;
       *out_order = (tt__order_t)order;
@@ -146,8 +158,8 @@ tt_status_t tt__probe_comparator(tt__planner_t *p, const tt_node_t *n, tt__order
   return TT_OK_STATUS;
 }
 
-static bool keeps_best(tt_dtype_t dtype, tt_dtype_t index, bool largest, int count, char *const *args,
-                       char *const *outs) {
+static bool keeps_best(tt_dtype_t dtype, tt_dtype_t index, bool largest, int count,
+                       char *const *args, char *const *outs) {
   tt__order_t order = largest ? TT__ORDER_ASCENDING : TT__ORDER_DESCENDING;
   size_t size = tt_dtype_size(dtype), index_size = tt_dtype_size(index);
   for (int i = 0; i < count; i++) {
@@ -164,9 +176,10 @@ static bool keeps_best(tt_dtype_t dtype, tt_dtype_t index, bool largest, int cou
       }
       if (isnan(d0) || isnan(d1)) first = isnan(d0) && isnan(d1) ? i0 <= i1 : isnan(d0);
     }
-    if (memcmp(outs[0] + size * (size_t)i, first ? v0 : v1, size) != 0 && !(k0 == k1 && i0 == i1)) return false;
-    if (memcmp(outs[1] + index_size * (size_t)i, (first ? args[1] : args[3]) + index_size * (size_t)i,
-               index_size) != 0)
+    if (memcmp(outs[0] + size * (size_t)i, first ? v0 : v1, size) != 0 && !(k0 == k1 && i0 == i1))
+      return false;
+    if (memcmp(outs[1] + index_size * (size_t)i,
+               (first ? args[1] : args[3]) + index_size * (size_t)i, index_size) != 0)
       return false;
   }
   return true;
@@ -177,7 +190,8 @@ tt_status_t tt__probe_arg_reduce(tt__planner_t *p, const tt_node_t *n, bool *out
   const tt_block_t *block = n->regions[0];
   uint64_t used;
   *out_matches = false;
-  if (n->operand_count != 4 || block->return_count != 2 || !is_simple(p, block, &used)) return TT_OK_STATUS;
+  if (n->operand_count != 4 || block->return_count != 2 || !is_simple(p, block, &used))
+    return TT_OK_STATUS;
   tt_dtype_t dtype = tt_graph_type(p->graph, block->args[0])->dtype;
   tt_dtype_t index = tt_graph_type(p->graph, block->args[1])->dtype;
   if (tt_dtype_is_complex(dtype) || !tt_dtype_is_int(index)) return TT_OK_STATUS;

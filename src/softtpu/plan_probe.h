@@ -7,9 +7,9 @@
 
 typedef enum tt__order_e {
   TT__ORDER_NONE,
-  TT__ORDER_ASCENDING,         // NaN above all, -0 equal to +0
-  TT__ORDER_DESCENDING,        // NaN first
-  TT__ORDER_TOTAL_ASCENDING,   // IEEE's total order
+  TT__ORDER_ASCENDING,        // NaN above all, -0 equal to +0
+  TT__ORDER_DESCENDING,       // NaN first
+  TT__ORDER_TOTAL_ASCENDING,  // IEEE's total order
   TT__ORDER_TOTAL_DESCENDING,
 } tt__order_t;
 

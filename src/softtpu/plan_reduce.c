@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "softtpu/reference_internal.h"
 #include "softtpu/plan_fold.h"
+#include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
 
 static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
 
 enum {
-  ACC_BLOCK = 1024,        // accumulators a unit of work has on its stack
-  SPLIT_POINTS = 65536,    // points of one output's partial result
+  ACC_BLOCK = 1024,      // accumulators a unit of work has on its stack
+  SPLIT_POINTS = 65536,  // points of one output's partial result
   MAX_SPLITS = 64,
-  NARROW = 16,             // kept rows below this are read with a stride instead
+  NARROW = 16,  // kept rows below this are read with a stride instead
 };
 
 // The iteration space is [outer, reduced, inner]: inner is 1 where rows are reduced.
@@ -22,9 +22,9 @@ typedef struct reduce_s {
   tt__tile_t *tile;
   uint16_t reg;
   bool splat;
-  uint32_t init;             // which read
+  uint32_t init;  // which read
   int64_t outer, reduced, inner;
-  int64_t splits, split;     // parts of the reduced range, points of it in one
+  int64_t splits, split;  // parts of the reduced range, points of it in one
   tt__fold_t fold;
 } reduce_t;
 
@@ -40,7 +40,8 @@ static void fill(size_t bytes, int64_t n, char *to, const char *value) {
 }
 
 // Evaluates up to `n` points from `at`; fewer where a row of the tile program ends.
-static const char *points(tt__exec_t *x, const reduce_t *r, int64_t at, int64_t *n, char *expanded) {
+static const char *points(tt__exec_t *x, const reduce_t *r, int64_t at, int64_t *n,
+                          char *expanded) {
   const tt__tile_t *t = r->tile;
   if (*n > t->step) *n = t->step;
   if (t->row && *n > t->row - at % t->row) *n = t->row - at % t->row;
@@ -133,7 +134,8 @@ static void run_rows(void *context, int64_t from, int64_t to) {
     if (n > ACC_BLOCK) n = ACC_BLOCK;
     char *where = r->splits > 1 ? job->partials + (size_t)u * r->fold.acc_bytes : acc;
     reduce_rows(&x, job, k, n, split, where, expanded);
-    if (r->splits == 1) tt__fold_finish(&r->fold, acc, n, job->out + (size_t)k * tt_dtype_size(r->fold.dtype));
+    if (r->splits == 1)
+      tt__fold_finish(&r->fold, acc, n, job->out + (size_t)k * tt_dtype_size(r->fold.dtype));
     u += n;
   }
 }
@@ -153,7 +155,8 @@ static void run_columns(void *context, int64_t from, int64_t to) {
     if (r->splits > 1)
       where = job->partials + (size_t)(split * r->outer * r->inner + at) * r->fold.acc_bytes;
     reduce_columns(&x, job, k, c, n, split, where, expanded);
-    if (r->splits == 1) tt__fold_finish(&r->fold, acc, n, job->out + (size_t)at * tt_dtype_size(r->fold.dtype));
+    if (r->splits == 1)
+      tt__fold_finish(&r->fold, acc, n, job->out + (size_t)at * tt_dtype_size(r->fold.dtype));
   }
 }
 
@@ -171,7 +174,8 @@ static tt_status_t run_reduce(const tt__step_t *s, const tt__run_t *run) {
     tt__plan_parallel(run, r->outer * column_blocks(r) * r->splits, s->cost, run_columns, &job);
   if (r->splits == 1) return TT_OK_STATUS;
   for (int64_t i = 1; i < r->splits; i++)
-    r->fold.combine(outputs, job.partials, job.partials + (size_t)(i * outputs) * r->fold.acc_bytes);
+    r->fold.combine(outputs, job.partials,
+                    job.partials + (size_t)(i * outputs) * r->fold.acc_bytes);
   tt__fold_finish(&r->fold, job.partials, outputs, job.out);
   return TT_OK_STATUS;
 }
@@ -193,8 +197,10 @@ static uint32_t visit_order(const tt_type_t *x, const int64_t *dims, uint32_t co
     inner *= x->dims[--first_inner];
   shape[0] = shape[1] = 1;
   for (uint32_t k = 0; k < x->rank; k++) {
-    if (is_reduced(dims, count, k)) shape[1] *= x->dims[k];
-    else shape[0] *= x->dims[k];
+    if (is_reduced(dims, count, k))
+      shape[1] *= x->dims[k];
+    else
+      shape[0] *= x->dims[k];
   }
   bool rows = inner < NARROW || shape[1] < 2;
   if (rows) first_inner = x->rank;
@@ -257,11 +263,12 @@ static tt_status_t make_step(tt__planner_t *p, const tt_node_t *n, reduce_t *r,
                              const tt__tile_spec_t *spec, tt__step_t **out_step) {
   TT_RETURN_IF_ERROR(tt__plan_step(p, run_reduce, "reduce", n, spec->read_count, 1, out_step));
   tt__step_t *s = *out_step;
-  memcpy(s->reads, spec->reads, sizeof *spec->reads * spec->read_count);
+  tt__plan_set_reads(s, spec->reads);
   s->writes[0] = n->first_result;
   s->data = r;
   s->cost = (uint64_t)(r->outer * r->reduced * r->inner) * (r->tile->point_cost + 100) / 1000;
-  if (r->splits > 1) s->scratch_bytes = (size_t)(r->splits * r->outer * r->inner) * r->fold.acc_bytes;
+  if (r->splits > 1)
+    s->scratch_bytes = (size_t)(r->splits * r->outer * r->inner) * r->fold.acc_bytes;
   return TT_OK_STATUS;
 }
 
@@ -273,13 +280,15 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   tt__fold_choose(tt__ref_region_single(n->regions[0]), x->dtype, &r->fold);
   int64_t shape[3];
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};
-  tt__tile_spec_t spec = {.roots = &root, .root_count = 1, .out_regs = &r->reg, .out_splats = &r->splat};
+  tt__tile_spec_t spec = {
+      .roots = &root, .root_count = 1, .out_regs = &r->reg, .out_splats = &r->splat};
   tt__plan_reduce_space(x, n, shape, &spec, &root);
   r->outer = shape[0];
   r->reduced = shape[1];
   r->inner = shape[2];
   choose_splits(r);
-  if (!tt_grow((void **)&spec.reads, &spec.read_capacity, 4, sizeof *spec.reads)) return no_memory();
+  if (!tt_grow((void **)&spec.reads, &spec.read_capacity, 4, sizeof *spec.reads))
+    return no_memory();
   spec.reads[spec.read_count++] = tt__plan_root(p, n->operands[1]);
   tt__built_t built = tt__tile_build(p, &spec, &r->tile, &p->blocker);
   tt_status_t status = TT_OK_STATUS;

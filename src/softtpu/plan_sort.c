@@ -36,7 +36,8 @@ static void insert_sort(item_t *items, int64_t n) {
   }
 }
 
-// Byte by byte from the lowest; bytes that all keys share are skipped. The result is in either array.
+// Byte by byte from the lowest; bytes that all keys share are skipped. The result is in either
+// array.
 static item_t *radix_sort(item_t *items, item_t *spare, int64_t n, unsigned bytes) {
   int64_t counts[8][256];
   memset(counts, 0, sizeof counts[0] * bytes);
@@ -58,12 +59,12 @@ static item_t *radix_sort(item_t *items, item_t *spare, int64_t n, unsigned byte
   return items;
 }
 
-#define MOVE(log2, T)                                                               \
-  case log2: {                                                                      \
-    const T *s = (const T *)(const void *)from;                                     \
-    T *d = (T *)(void *)to;                                                         \
-    for (int64_t i = 0; i < n; i++) d[i * stride] = s[items[i].index * stride];     \
-    return;                                                                         \
+#define MOVE(log2, T)                                                           \
+  case log2: {                                                                  \
+    const T *s = (const T *)(const void *)from;                                 \
+    T *d = (T *)(void *)to;                                                     \
+    for (int64_t i = 0; i < n; i++) d[i * stride] = s[items[i].index * stride]; \
+    return;                                                                     \
   }
 static void move(uint32_t size_log2, const char *from, char *to, const item_t *items, int64_t n,
                  int64_t stride) {
@@ -73,7 +74,8 @@ static void move(uint32_t size_log2, const char *from, char *to, const item_t *i
     MOVE(2, uint32_t)
     MOVE(3, uint64_t)
     default:
-      for (int64_t i = 0; i < n; i++) memcpy(to + i * stride * 16, from + items[i].index * stride * 16, 16);
+      for (int64_t i = 0; i < n; i++)
+        memcpy(to + i * stride * 16, from + items[i].index * stride * 16, 16);
   }
 }
 
@@ -90,7 +92,8 @@ static void sort_lines(void *context, int64_t begin, int64_t end) {
   uint64_t *keys = (uint64_t *)(spare + n);
   for (int64_t line = begin; line < end; line++) {
     int64_t at = line / s->inner * s->length * s->inner + line % s->inner;
-    tt__probe_keys(s->order, s->key, job->in[0] + (at << s->size_log2[0]), s->length, s->inner, keys);
+    tt__probe_keys(s->order, s->key, job->in[0] + (at << s->size_log2[0]), s->length, s->inner,
+                   keys);
     for (int64_t i = 0; i < s->length; i++) items[i] = (item_t){keys[i], i};
     item_t *sorted = items;
     if (s->length <= SMALL)
@@ -98,8 +101,8 @@ static void sort_lines(void *context, int64_t begin, int64_t end) {
     else
       sorted = radix_sort(items, spare, s->length, (unsigned)tt_dtype_size(s->key));
     for (uint32_t k = 0; k < s->count; k++)
-      move(s->size_log2[k], job->in[k] + (at << s->size_log2[k]), job->out[k] + (at << s->size_log2[k]),
-           sorted, s->length, s->inner);
+      move(s->size_log2[k], job->in[k] + (at << s->size_log2[k]),
+           job->out[k] + (at << s->size_log2[k]), sorted, s->length, s->inner);
   }
   tt_free(room);
 }

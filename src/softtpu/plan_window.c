@@ -9,7 +9,8 @@ enum { LINE = 1024, RANK = TT__TILE_RANK };
 typedef struct window_s {
   tt__fold_t fold;
   uint32_t rank;
-  int64_t in[RANK], out[RANK], size[RANK], stride[RANK], dilation[RANK], low[RANK], in_strides[RANK];
+  int64_t in[RANK], out[RANK], size[RANK], stride[RANK], dilation[RANK], low[RANK],
+      in_strides[RANK];
   int64_t taps, rows, columns;  // taps: of all dimensions but the last
   // Running totals: [outer, length, inner], from the front or from the back.
   bool scan, backward;
@@ -76,7 +77,8 @@ static void scan_range(void *context, int64_t begin, int64_t end) {
 // --- pooling -----------------------------------------------------------------------------------
 
 // Columns [j, j + n) of a row of results, all taps of the last dimension, from one row of inputs.
-static void pool_row(const window_t *w, const char *row, int64_t j, int64_t n, char *acc, char *line) {
+static void pool_row(const window_t *w, const char *row, int64_t j, int64_t n, char *acc,
+                     char *line) {
   uint32_t d = w->rank - 1;
   int64_t size = (int64_t)tt_dtype_size(w->fold.dtype), s = w->stride[d];
   for (int64_t k = 0; k < w->size[d]; k++) {
@@ -192,8 +194,7 @@ tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   }
   w->columns = y->dims[y->rank - 1];
   find_scan(w, high);
-  TT_RETURN_IF_ERROR(
-      tt__plan_plain_step(p, run_window, w->scan ? "scan" : "window", n, out_step));
+  TT_RETURN_IF_ERROR(tt__plan_plain_step(p, run_window, w->scan ? "scan" : "window", n, out_step));
   int64_t work = tt_type_elements(y) * (w->scan ? 2 : w->taps * w->size[w->rank - 1]);
   (*out_step)->data = w;
   (*out_step)->cost = (uint64_t)work;

@@ -129,7 +129,8 @@ void tt__tile_begin(tt__exec_t *x, const tt__tile_t *t, char *const *in, char *c
                     char *slots) {
   x->tile = t;
   x->kernels = tt__kernels();
-  for (uint32_t r = 0; r < t->reg_count; r++) x->regs[r] = slots + (t->slots[r] < 0 ? 0 : t->slots[r]);
+  for (uint32_t r = 0; r < t->reg_count; r++)
+    x->regs[r] = slots + (t->slots[r] < 0 ? 0 : t->slots[r]);
   for (uint32_t i = 0; i < t->leaf_count; i++) {
     const tt__leaf_t *leaf = &t->leaves[i];
     if (leaf->kind == TT__LEAF_SPLAT) {
@@ -202,7 +203,8 @@ static void run_block(tt__exec_t *x, const int64_t *index, int64_t rows, int64_t
   }
   for (uint32_t i = t->once_count; i < t->instr_count; i++)
     run_instr(x, &t->instrs[i], rows * columns);
-  for (uint32_t i = 0; i < t->store_count; i++) store_block(x, &t->stores[i], i, index, rows, columns);
+  for (uint32_t i = 0; i < t->store_count; i++)
+    store_block(x, &t->stores[i], i, index, rows, columns);
 }
 
 // How many points of dimension d one unit of work covers.

@@ -7,8 +7,8 @@
 #include "softtpu/plan_internal.h"
 
 enum {
-  TT__TILE_DIMS = 10,    // of an iteration space, size-1 dims dropped
-  TT__TILE_RANK = 16,    // of a value seen through a view
+  TT__TILE_DIMS = 10,  // of an iteration space, size-1 dims dropped
+  TT__TILE_RANK = 16,  // of a value seen through a view
   TT__TILE_REGS = 448,
   TT__TILE_LEAVES = 96,
   TT__TILE_STORES = 48,
@@ -29,8 +29,8 @@ typedef enum tt__leaf_kind_e { TT__LEAF_MEMORY, TT__LEAF_IOTA, TT__LEAF_SPLAT } 
 
 typedef struct tt__leaf_s {
   uint8_t kind, size_log2;
-  bool flat;    // element x is at offset + x in row-major order of the iteration space
-  bool splat;   // the same element everywhere
+  bool flat;   // element x is at offset + x in row-major order of the iteration space
+  bool splat;  // the same element everywhere
   uint16_t reg;
   uint32_t read;   // which of the step's reads
   int32_t last;    // the last instruction that reads it; INT32_MAX: stored at a tile's end
@@ -61,11 +61,11 @@ typedef struct tt__tile_store_s {
 struct tt__tile_s {
   uint32_t rank;
   int64_t extents[TT__TILE_DIMS];
-  int64_t total;       // points
-  int64_t step;        // points a tile
-  int64_t row;         // a tile ends where a row of so many points does; 0: anywhere
-  int32_t block_dim;   // >= 0: tiles are blocks of this dimension and the last one,
-  int64_t block;       // so many points along each
+  int64_t total;      // points
+  int64_t step;       // points a tile
+  int64_t row;        // a tile ends where a row of so many points does; 0: anywhere
+  int32_t block_dim;  // >= 0: tiles are blocks of this dimension and the last one,
+  int64_t block;      // so many points along each
   uint32_t leaf_count, instr_count, once_count, store_count, reg_count;
   tt__leaf_t *leaves;
   tt__instr_t *instrs;  // the first once_count run once, on one element
@@ -101,9 +101,9 @@ typedef enum tt__built_e {
 
 typedef struct tt__tile_root_s {
   tt_value_t value;
-  tt__view_t view;       // over the base iteration space
-  bool member;           // of the cluster that this program computes, not read from memory
-  bool into_register;    // no store: the caller reads out_reg, a `wide` register
+  tt__view_t view;     // over the base iteration space
+  bool member;         // of the cluster that this program computes, not read from memory
+  bool into_register;  // no store: the caller reads out_reg, a `wide` register
   // the store, by base dimension, in elements of the output
   uint32_t write;
   int64_t offset;
@@ -115,8 +115,8 @@ typedef struct tt__tile_spec_s {
   int64_t extents[TT__TILE_DIMS];
   tt__tile_root_t *roots;
   uint32_t root_count;
-  uint16_t *out_regs;    // [root_count] for roots into registers
-  bool *out_splats;      // whether such a register is one element only
+  uint16_t *out_regs;  // [root_count] for roots into registers
+  bool *out_splats;    // whether such a register is one element only
   // Out, for a single root into a register: whether it is nothing but memory seen through a view,
   // and then which, from where, with which stride along each base dimension.
   bool plain;
@@ -145,20 +145,37 @@ static inline uint32_t tt__size_log2(size_t bytes) {
 // TT__LANE_COUNT: none (4-bit types).
 static inline tt__lane_t tt__lane_of(tt_dtype_t d) {
   switch (d) {
-    case TT_I1: case TT_U8: return TT__LANE_U8;
-    case TT_S8: return TT__LANE_S8;
-    case TT_U16: return TT__LANE_U16;
-    case TT_S16: return TT__LANE_S16;
-    case TT_U32: return TT__LANE_U32;
-    case TT_S32: return TT__LANE_S32;
-    case TT_U64: return TT__LANE_U64;
-    case TT_S64: return TT__LANE_S64;
-    case TT_F8E4M3FN: case TT_F8E5M2: case TT_BF16: case TT_F16:
-    case TT_F32: return TT__LANE_F32;
-    case TT_F64: return TT__LANE_F64;
-    case TT_C64: return TT__LANE_C64;
-    case TT_C128: return TT__LANE_C128;
-    default: return TT__LANE_COUNT;
+    case TT_I1:
+    case TT_U8:
+      return TT__LANE_U8;
+    case TT_S8:
+      return TT__LANE_S8;
+    case TT_U16:
+      return TT__LANE_U16;
+    case TT_S16:
+      return TT__LANE_S16;
+    case TT_U32:
+      return TT__LANE_U32;
+    case TT_S32:
+      return TT__LANE_S32;
+    case TT_U64:
+      return TT__LANE_U64;
+    case TT_S64:
+      return TT__LANE_S64;
+    case TT_F8E4M3FN:
+    case TT_F8E5M2:
+    case TT_BF16:
+    case TT_F16:
+    case TT_F32:
+      return TT__LANE_F32;
+    case TT_F64:
+      return TT__LANE_F64;
+    case TT_C64:
+      return TT__LANE_C64;
+    case TT_C128:
+      return TT__LANE_C128;
+    default:
+      return TT__LANE_COUNT;
   }
 }
 static inline size_t tt__lane_bytes(tt__lane_t lane) {
@@ -167,8 +184,11 @@ static inline size_t tt__lane_bytes(tt__lane_t lane) {
 }
 // TT__HALF_COUNT: not a small float.
 static inline uint32_t tt__half_index(tt_dtype_t d) {
-  return d == TT_BF16 ? TT__HALF_BF16 : d == TT_F16 ? TT__HALF_F16
-         : d == TT_F8E4M3FN ? TT__HALF_E4M3 : d == TT_F8E5M2 ? TT__HALF_E5M2 : TT__HALF_COUNT;
+  return d == TT_BF16       ? TT__HALF_BF16
+         : d == TT_F16      ? TT__HALF_F16
+         : d == TT_F8E4M3FN ? TT__HALF_E4M3
+         : d == TT_F8E5M2   ? TT__HALF_E5M2
+                            : TT__HALF_COUNT;
 }
 
 #endif  // TT_SOFTTPU_TILE_H_

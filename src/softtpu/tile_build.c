@@ -1,12 +1,13 @@
 // Builds tile programs: walks from the wanted values back through elementwise nodes and views to
 // values in memory, then assigns registers.
+#include "softtpu/tile_build.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "softtpu/element.h"
 #include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
-#include "softtpu/tile_build.h"
 
 static bool same_view(const tt__view_t *a, const tt__view_t *b) {
   if (a->rank != b->rank) return false;
@@ -141,8 +142,8 @@ static uint16_t new_reg(tt__build_t *b, size_t bytes, reg_kind_t kind, bool spla
     b->full = true;
     return 0;
   }
-  b->regs[b->reg_count] = (reg_t){.bytes = (uint8_t)bytes, .kind = (uint8_t)kind, .splat = splat,
-                                  .last = -1, .def = -1};
+  b->regs[b->reg_count] = (reg_t){
+      .bytes = (uint8_t)bytes, .kind = (uint8_t)kind, .splat = splat, .last = -1, .def = -1};
   return (uint16_t)b->reg_count++;
 }
 
@@ -399,18 +400,37 @@ static bool emit_pred(tt__build_t *b, entry_t *e, tt_op_t op, entry_t **operands
 // Ops whose result is always representable where their operands were.
 static bool is_exact(tt_op_t op) {
   switch (op) {
-    case TT_OP_ABS: case TT_OP_NEGATE: case TT_OP_MAXIMUM: case TT_OP_MINIMUM: case TT_OP_CEIL:
-    case TT_OP_FLOOR: case TT_OP_SIGN: case TT_OP_ROUND_NEAREST_EVEN: return true;
-    default: return false;
+    case TT_OP_ABS:
+    case TT_OP_NEGATE:
+    case TT_OP_MAXIMUM:
+    case TT_OP_MINIMUM:
+    case TT_OP_CEIL:
+    case TT_OP_FLOOR:
+    case TT_OP_SIGN:
+    case TT_OP_ROUND_NEAREST_EVEN:
+      return true;
+    default:
+      return false;
   }
 }
 
 static bool is_heavy(tt_op_t op) {
   switch (op) {
-    case TT_OP_EXPONENTIAL: case TT_OP_LOG: case TT_OP_TANH: case TT_OP_ERF: case TT_OP_LOGISTIC:
-    case TT_OP_EXPONENTIAL_MINUS_ONE: case TT_OP_LOG_PLUS_ONE: case TT_OP_SINE: case TT_OP_COSINE:
-    case TT_OP_POWER: case TT_OP_REMAINDER: case TT_OP_RSQRT: return true;
-    default: return false;
+    case TT_OP_EXPONENTIAL:
+    case TT_OP_LOG:
+    case TT_OP_TANH:
+    case TT_OP_ERF:
+    case TT_OP_LOGISTIC:
+    case TT_OP_EXPONENTIAL_MINUS_ONE:
+    case TT_OP_LOG_PLUS_ONE:
+    case TT_OP_SINE:
+    case TT_OP_COSINE:
+    case TT_OP_POWER:
+    case TT_OP_REMAINDER:
+    case TT_OP_RSQRT:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -424,8 +444,13 @@ static bool emit_fast(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t **
   if (op == TT_OP_CLAMP) return emit_clamp(b, e, operands);
   if (in == TT_I1) return emit_pred(b, e, op, operands);
   if (op == TT_OP_REAL && !tt_dtype_is_complex(in)) {
-    *e = (entry_t){.value = e->value, .view = e->view, .dtype = e->dtype, .next = e->next,
-                   .stored = operands[0]->stored, .wide = operands[0]->wide, .raw = operands[0]->raw};
+    *e = (entry_t){.value = e->value,
+                   .view = e->view,
+                   .dtype = e->dtype,
+                   .next = e->next,
+                   .stored = operands[0]->stored,
+                   .wide = operands[0]->wide,
+                   .raw = operands[0]->raw};
     return true;
   }
   if (op == TT_OP_COMPLEX) lane = tt__lane_of(e->dtype);
@@ -456,8 +481,12 @@ static entry_t *new_entry(tt__build_t *b, tt_value_t v, const tt__view_t *view) 
     return NULL;
   }
   entry_t *e = &b->entries[b->entry_count++];
-  *e = (entry_t){.value = v, .view = view, .dtype = tt_graph_type(b->p->graph, v)->dtype,
-                 .wide = TT__NO_REG, .stored = TT__NO_REG, .raw = TT__NO_REG,
+  *e = (entry_t){.value = v,
+                 .view = view,
+                 .dtype = tt_graph_type(b->p->graph, v)->dtype,
+                 .wide = TT__NO_REG,
+                 .stored = TT__NO_REG,
+                 .raw = TT__NO_REG,
                  .next = b->heads[v % HEADS]};
   b->heads[v % HEADS] = b->entry_count;
   return e;
@@ -475,10 +504,18 @@ static entry_t *get_through(tt__build_t *b, const tt_node_t *n, const tt__view_t
   memset(&inner, 0, sizeof inner);
   inner.rank = view->rank;
   switch (n->op) {
-    case TT_OP_BROADCAST_IN_DIM: view_broadcast(b, n, view, &inner); break;
-    case TT_OP_TRANSPOSE: view_transpose(n, view, &inner); break;
-    case TT_OP_SLICE: view_slice(n, view, &inner); break;
-    case TT_OP_REVERSE: view_reverse(b, n, view, &inner); break;
+    case TT_OP_BROADCAST_IN_DIM:
+      view_broadcast(b, n, view, &inner);
+      break;
+    case TT_OP_TRANSPOSE:
+      view_transpose(n, view, &inner);
+      break;
+    case TT_OP_SLICE:
+      view_slice(n, view, &inner);
+      break;
+    case TT_OP_REVERSE:
+      view_reverse(b, n, view, &inner);
+      break;
     default:
       if (!view_reshape(b, n, view, &inner)) {
         if (b->split_dim < 0) b->blocker = n->first_result;
@@ -609,7 +646,8 @@ static void split(tt__build_t *b) {
 static void look_plain(const tt__build_t *b) {
   tt__tile_spec_t *s = b->spec;
   s->plain = false;
-  if (b->instr_count != 0 || b->leaf_count != 1 || s->root_count != 1 || b->store_count != 0) return;
+  if (b->instr_count != 0 || b->leaf_count != 1 || s->root_count != 1 || b->store_count != 0)
+    return;
   const tt__leaf_t *leaf = &b->leaves[0];
   if (leaf->kind != TT__LEAF_MEMORY) return;
   memset(s->plain_strides, 0, sizeof s->plain_strides);
@@ -708,8 +746,10 @@ bool tt__tile_fusible(const tt__planner_t *p, const tt_node_t *n) {
              type->dtype != TT_I1;
     }
     case TT_OP_SELECT:
-    case TT_OP_CLAMP: return tt__ref_lane_can(n);
-    default: break;
+    case TT_OP_CLAMP:
+      return tt__ref_lane_can(n);
+    default:
+      break;
   }
   return (tt_op_infos[n->op].traits & TT_TRAIT_ELEMENTWISE) && tt__ref_lane_can(n);
 }

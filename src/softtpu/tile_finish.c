@@ -89,7 +89,8 @@ static uint32_t assign_slots(tt__build_t *b, const bool *direct, uint32_t once, 
   for (int32_t i = (int32_t)once - 1; i < (int32_t)b->instr_count; i++) {
     for (uint32_t r = 0; r < b->reg_count; r++) {
       const reg_t *reg = &b->regs[r];
-      bool starts = i == (int32_t)once - 1 ? reg->kind == REG_LEAF : reg->def == i && reg->kind == REG_SLOT;
+      bool starts =
+          i == (int32_t)once - 1 ? reg->kind == REG_LEAF : reg->def == i && reg->kind == REG_SLOT;
       if (!starts || reg->splat || direct[r]) continue;
       uint32_t s = 0;
       while (s < count && !(slots[s].free && slots[s].bytes == reg->bytes)) s++;
@@ -105,8 +106,8 @@ static uint32_t assign_slots(tt__build_t *b, const bool *direct, uint32_t once, 
   return count;
 }
 
-// `width`: bytes of slots a point; `touched`: those and the memory that a point reads and writes, all
-// of which share the first-level cache, perhaps with another thread of the core.
+// `width`: bytes of slots a point; `touched`: those and the memory that a point reads and writes,
+// all of which share the first-level cache, perhaps with another thread of the core.
 static int64_t tile_step(uint64_t width, uint64_t touched, size_t available) {
   int64_t step = (int64_t)(20480 / (touched + 1)) / 64 * 64;
   if (step > 4096) step = 4096;
@@ -163,8 +164,7 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
 static void choose_row(const tt__build_t *b, tt__tile_t *t) {
   int64_t last = b->extents[b->rank - 1];
   bool all_flat = true;
-  for (uint32_t i = 0; i < b->leaf_count; i++)
-    all_flat &= b->leaves[i].flat || b->leaves[i].splat;
+  for (uint32_t i = 0; i < b->leaf_count; i++) all_flat &= b->leaves[i].flat || b->leaves[i].splat;
   for (uint32_t i = 0; i < b->store_count; i++) all_flat &= b->stores[i].flat;
   t->row = 0;
   if (all_flat || last < 256 || t->block_dim >= 0) return;

@@ -6,17 +6,17 @@
 static tt__kernels_t table;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#define FILL(l)                       \
-  do {                                \
-    table.level = #l;                 \
-    tt__kernels_map_##l(&table);      \
-    tt__kernels_compare_##l(&table);  \
-    tt__kernels_convert_##l(&table);  \
-    tt__kernels_math_##l(&table);     \
-    tt__kernels_complex_##l(&table);  \
-    tt__kernels_reduce_##l(&table);   \
-    tt__kernels_arg_##l(&table);      \
-    tt__kernels_gemm_##l(&table);     \
+#define FILL(l)                      \
+  do {                               \
+    table.level = #l;                \
+    tt__kernels_map_##l(&table);     \
+    tt__kernels_compare_##l(&table); \
+    tt__kernels_convert_##l(&table); \
+    tt__kernels_math_##l(&table);    \
+    tt__kernels_complex_##l(&table); \
+    tt__kernels_reduce_##l(&table);  \
+    tt__kernels_arg_##l(&table);     \
+    tt__kernels_gemm_##l(&table);    \
   } while (0)
 
 static void choose(void) {

@@ -24,7 +24,9 @@ static inline uint64_t rng_next(void) {
   rng_state ^= rng_state << 17;
   return rng_state * UINT64_C(0x9e3779b97f4a7c15);
 }
-static inline int64_t rng_below(int64_t n) { return n <= 0 ? 0 : (int64_t)((rng_next() >> 33) % (uint64_t)n); }
+static inline int64_t rng_below(int64_t n) {
+  return n <= 0 ? 0 : (int64_t)((rng_next() >> 33) % (uint64_t)n);
+}
 static inline double rng_unit(void) { return (double)(rng_next() >> 11) / 9007199254740992.0; }
 
 // Memory with guard zones on both sides.
@@ -41,7 +43,8 @@ static inline guarded_t guarded(size_t bytes) {
 }
 static inline bool guard_ok(const guarded_t *g) {
   for (size_t i = 0; i < GUARD; i++)
-    if ((unsigned char)g->base[i] != 0xA5 || (unsigned char)g->data[g->bytes + i] != 0xA5) return false;
+    if ((unsigned char)g->base[i] != 0xA5 || (unsigned char)g->data[g->bytes + i] != 0xA5)
+      return false;
   return true;
 }
 
@@ -56,8 +59,12 @@ static inline void random_fill(tt_dtype_t dtype, int64_t count, void *data, bool
     tt_element_t e;
     memset(&e, 0, sizeof e);
     switch (tt_element_wide(dtype)) {
-      case TT_WIDE_REAL: e.real = x; break;
-      case TT_WIDE_SIGNED: e.i = special ? (int64_t)rng_next() : rng_below(21) - 10; break;
+      case TT_WIDE_REAL:
+        e.real = x;
+        break;
+      case TT_WIDE_SIGNED:
+        e.i = special ? (int64_t)rng_next() : rng_below(21) - 10;
+        break;
       case TT_WIDE_UNSIGNED:
         e.u = dtype == TT_I1 ? rng_next() >> 63 : special ? rng_next() : (uint64_t)rng_below(20);
         break;
@@ -115,8 +122,8 @@ static inline void print_first(tt_dtype_t dtype, int64_t count, const void *a, c
     tt_element_t x = {0}, y = {0};
     tt_element_load(dtype, p, 1, &x);
     tt_element_load(dtype, q, 1, &y);
-    printf("  [%lld] %g (%llx), expected %g (%llx)\n", (long long)i, x.real, (unsigned long long)x.u,
-           y.real, (unsigned long long)y.u);
+    printf("  [%lld] %g (%llx), expected %g (%llx)\n", (long long)i, x.real,
+           (unsigned long long)x.u, y.real, (unsigned long long)y.u);
     shown++;
   }
 }

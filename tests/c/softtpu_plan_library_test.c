@@ -5,7 +5,8 @@
 
 static int matmuls, forwards, input_grads, kernel_grads;
 
-static bool naive_matmul(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *c) {
+static bool naive_matmul(int dtype, const tt_matrix_t *a, const tt_matrix_t *b,
+                         const tt_matrix_t *c) {
   if (dtype != TT_F32) return false;
   matmuls++;
   for (int64_t n = 0; n < c->batch; n++)
@@ -13,9 +14,13 @@ static bool naive_matmul(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, 
       for (int64_t j = 0; j < c->cols; j++) {
         double sum = 0;
         for (int64_t k = 0; k < a->cols; k++)
-          sum += (double)((const float *)a->data)[n * a->batch_stride + i * a->row_stride + k * a->col_stride] *
-                 (double)((const float *)b->data)[n * b->batch_stride + k * b->row_stride + j * b->col_stride];
-        ((float *)c->data)[n * c->batch_stride + i * c->row_stride + j * c->col_stride] = (float)sum;
+          sum +=
+              (double)((const float *)
+                           a->data)[n * a->batch_stride + i * a->row_stride + k * a->col_stride] *
+              (double)((const float *)
+                           b->data)[n * b->batch_stride + k * b->row_stride + j * b->col_stride];
+        ((float *)c->data)[n * c->batch_stride + i * c->row_stride + j * c->col_stride] =
+            (float)sum;
       }
   return true;
 }
@@ -27,7 +32,7 @@ static bool naive(const tt_library_conv_t *c, pass_t pass, float *x, float *w, f
   if (c->spatial_rank != 2) return false;
   const int64_t *in = c->input, *ker = c->kernel, *out = c->output;
   int64_t og = out[1] / c->groups;
-  size_t count = (size_t)(pass == FORWARD ? out[0] * out[1] * out[2] * out[3]
+  size_t count = (size_t)(pass == FORWARD      ? out[0] * out[1] * out[2] * out[3]
                           : pass == INPUT_GRAD ? in[0] * in[1] * in[2] * in[3]
                                                : ker[0] * ker[1] * ker[2] * ker[3]);
   double *sum = tt_alloc_zeroed(count * sizeof *sum + 1);
@@ -36,8 +41,10 @@ static bool naive(const tt_library_conv_t *c, pass_t pass, float *x, float *w, f
       for (int64_t i = 0; i < ker[1]; i++)
         for (int64_t p = 0; p < out[2] * out[3]; p++)
           for (int64_t k = 0; k < ker[2] * ker[3]; k++) {
-            int64_t h = p / out[3] * c->strides[0] + k / ker[3] * c->dilation[0] - c->padding_low[0];
-            int64_t v = p % out[3] * c->strides[1] + k % ker[3] * c->dilation[1] - c->padding_low[1];
+            int64_t h =
+                p / out[3] * c->strides[0] + k / ker[3] * c->dilation[0] - c->padding_low[0];
+            int64_t v =
+                p % out[3] * c->strides[1] + k % ker[3] * c->dilation[1] - c->padding_low[1];
             if (h < 0 || v < 0 || h >= in[2] || v >= in[3]) continue;
             int64_t xi = ((n * in[1] + o / og * ker[1] + i) * in[2] + h) * in[3] + v;
             int64_t wi = (o * ker[1] + i) * ker[2] * ker[3] + k;
@@ -52,15 +59,18 @@ static bool naive(const tt_library_conv_t *c, pass_t pass, float *x, float *w, f
   return true;
 }
 #define MUTABLE(p) ((float *)(uintptr_t)(p))
-static bool naive_conv(int dtype, const tt_library_conv_t *c, const void *x, const void *w, void *y) {
+static bool naive_conv(int dtype, const tt_library_conv_t *c, const void *x, const void *w,
+                       void *y) {
   forwards++;
   return dtype == TT_F32 && naive(c, FORWARD, MUTABLE(x), MUTABLE(w), y);
 }
-static bool naive_input(int dtype, const tt_library_conv_t *c, const void *y, const void *w, void *x) {
+static bool naive_input(int dtype, const tt_library_conv_t *c, const void *y, const void *w,
+                        void *x) {
   input_grads++;
   return dtype == TT_F32 && naive(c, INPUT_GRAD, x, MUTABLE(w), MUTABLE(y));
 }
-static bool naive_kernel(int dtype, const tt_library_conv_t *c, const void *y, const void *x, void *w) {
+static bool naive_kernel(int dtype, const tt_library_conv_t *c, const void *y, const void *x,
+                         void *w) {
   kernel_grads++;
   return dtype == TT_F32 && naive(c, KERNEL_GRAD, MUTABLE(x), w, MUTABLE(y));
 }
@@ -77,7 +87,8 @@ static tt_value_t argument(uint32_t rank, const int64_t *dims) {
   EXPECT_OK(tt_graph_argument(graph, graph->main, type, &v));
   return v;
 }
-#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+#define DIMS(...) \
+  (const int64_t[]) { __VA_ARGS__ }
 static void finish(tt_value_t v) {
   EXPECT_OK(tt_build_finish(&build));
   EXPECT_OK(tt_graph_return(graph, graph->main, &v, 1));
@@ -95,10 +106,12 @@ static tt_value_t swap_kernel(tt_value_t w, int64_t groups, int64_t o, int64_t i
   return tt_emit_reshape(&build, w, 4, DIMS(groups * i, o / groups, k, k));
 }
 
-static void all_passes(int64_t n, int64_t groups, int64_t stride, int64_t pad, int64_t dilation, int64_t k) {
+static void all_passes(int64_t n, int64_t groups, int64_t stride, int64_t pad, int64_t dilation,
+                       int64_t k) {
   int64_t i = 2, ci = i * groups, co = 3 * groups, h = 10, v = 9, span = dilation * (k - 1);
   int64_t oh = (h + 2 * pad - span - 1) / stride + 1, ow = (v + 2 * pad - span - 1) / stride + 1;
-  const int64_t *ones = DIMS(1, 1), *strides = DIMS(stride, stride), *dil = DIMS(dilation, dilation);
+  const int64_t *ones = DIMS(1, 1), *strides = DIMS(stride, stride),
+                *dil = DIMS(dilation, dilation);
   int before = forwards;
   start();
   tt_value_t x = argument(4, DIMS(n, ci, h, v)), w = argument(4, DIMS(co, i, k, k));
@@ -110,18 +123,28 @@ static void all_passes(int64_t n, int64_t groups, int64_t stride, int64_t pad, i
   start();
   tt_value_t g = argument(4, DIMS(n, co, oh, ow));
   w = argument(4, DIMS(co, i, k, k));
-  tt_conv_t input = {ones, DIMS(span - pad, h + span - (oh - 1) * stride - 1 - (span - pad), span - pad,
-                                v + span - (ow - 1) * stride - 1 - (span - pad)),
-                     strides, dil, ones, groups, 1};
+  tt_conv_t input = {ones,
+                     DIMS(span - pad, h + span - (oh - 1) * stride - 1 - (span - pad), span - pad,
+                          v + span - (ow - 1) * stride - 1 - (span - pad)),
+                     strides,
+                     dil,
+                     ones,
+                     groups,
+                     1};
   finish(tt_emit_conv(&build, g, swap_kernel(w, groups, co, i, k), &input, TT_F32));
   EXPECT(input_grads == before + 1 || forwards == before_forward + 1);
   before = kernel_grads;
   start();
   x = argument(4, DIMS(n, ci, h, v));
   g = argument(4, DIMS(n, co, oh, ow));
-  tt_conv_t weight = {dil, DIMS(pad, span + (oh - 1) * stride + 1 - h - pad, pad,
-                                span + (ow - 1) * stride + 1 - v - pad),
-                      ones, strides, NULL, 1, groups};
+  tt_conv_t weight = {dil,
+                      DIMS(pad, span + (oh - 1) * stride + 1 - h - pad, pad,
+                           span + (ow - 1) * stride + 1 - v - pad),
+                      ones,
+                      strides,
+                      NULL,
+                      1,
+                      groups};
   tt_value_t r = tt_emit_conv(&build, tt_emit_transpose(&build, x, DIMS(1, 0, 2, 3)),
                               tt_emit_transpose(&build, g, DIMS(1, 0, 2, 3)), &weight, TT_F32);
   finish(tt_emit_transpose(&build, r, DIMS(1, 0, 2, 3)));
@@ -147,7 +170,8 @@ TEST(products_reach_the_library) {
 }
 
 int main(void) {
-  static const tt_library_t library = {sizeof library, naive_matmul, naive_conv, naive_input, naive_kernel};
+  static const tt_library_t library = {sizeof library, naive_matmul, naive_conv, naive_input,
+                                       naive_kernel};
   tt_library_install(&library);
   convolutions_reach_the_library();
   products_reach_the_library();

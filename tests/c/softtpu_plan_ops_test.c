@@ -14,7 +14,8 @@ static tt_value_t argument(tt_dtype_t dtype, uint32_t rank, const int64_t *dims)
   EXPECT_OK(tt_graph_argument(graph, graph->main, type, &v));
   return v;
 }
-#define DIMS(...) (const int64_t[]){__VA_ARGS__}
+#define DIMS(...) \
+  (const int64_t[]) { __VA_ARGS__ }
 
 // Runs with and without threads; the result must not depend on them.
 static void finish(const tt_value_t *values, uint32_t count, double tolerance, bool special) {
@@ -37,7 +38,8 @@ static void finish1(tt_value_t v, double tolerance) { finish(&v, 1, tolerance, f
 
 TEST(large_reductions) {
   static const tt_dtype_t types[] = {TT_F32, TT_BF16, TT_S32, TT_U8};
-  static const int64_t shapes[][3] = {{1, 1, 300000}, {3, 2000, 70}, {50000, 1, 3}, {3, 29, 2100}, {9000, 2, 17}};
+  static const int64_t shapes[][3] = {
+      {1, 1, 300000}, {3, 2000, 70}, {50000, 1, 3}, {3, 29, 2100}, {9000, 2, 17}};
   for (int t = 0; t < 4; t++) {
     for (int s = 0; s < 5; s++) {
       for (int mask = 1; mask < 8; mask++) {
@@ -59,14 +61,18 @@ TEST(large_reductions) {
 
 TEST(matrix_products) {
   static const tt_dtype_t types[] = {TT_F32, TT_F64, TT_BF16, TT_F16};
-  static const int64_t sizes[][4] = {{1, 1, 1, 1}, {1, 5, 7, 3}, {2, 64, 64, 64}, {1, 300, 900, 520}, {3, 1, 1000, 33}, {1, 130, 1, 70}, {2, 0, 4, 3}, {1, 3, 4, 0}};
+  static const int64_t sizes[][4] = {{1, 1, 1, 1},       {1, 5, 7, 3},     {2, 64, 64, 64},
+                                     {1, 300, 900, 520}, {3, 1, 1000, 33}, {1, 130, 1, 70},
+                                     {2, 0, 4, 3},       {1, 3, 4, 0}};
   for (int t = 0; t < 4; t++) {
     for (int s = 0; s < 8; s++) {
       for (int flip = 0; flip < 4; flip++) {
         int64_t b = sizes[s][0], m = sizes[s][1], n = sizes[s][2], k = sizes[s][3];
         start();
-        tt_value_t x = flip & 1 ? argument(types[t], 3, DIMS(b, k, m)) : argument(types[t], 3, DIMS(b, m, k));
-        tt_value_t y = flip & 2 ? argument(types[t], 3, DIMS(b, n, k)) : argument(types[t], 3, DIMS(b, k, n));
+        tt_value_t x =
+            flip & 1 ? argument(types[t], 3, DIMS(b, k, m)) : argument(types[t], 3, DIMS(b, m, k));
+        tt_value_t y =
+            flip & 2 ? argument(types[t], 3, DIMS(b, n, k)) : argument(types[t], 3, DIMS(b, k, n));
         if (flip & 1) x = tt_emit_transpose(&build, x, DIMS(0, 2, 1));
         if (flip & 2) y = tt_emit_transpose(&build, y, DIMS(0, 2, 1));
         if (flip == 3) x = tt_emit_unary(&build, TT_OP_NEGATE, x);
@@ -87,31 +93,46 @@ TEST(attention_shapes) {
 }
 
 // Forward convolutions and both gradients as the lowerings write them.
-static void conv_case(tt_dtype_t d, int64_t groups, int64_t stride, int64_t pad, int64_t dilation, int64_t k) {
+static void conv_case(tt_dtype_t d, int64_t groups, int64_t stride, int64_t pad, int64_t dilation,
+                      int64_t k) {
   int64_t n = 3, ci = 4 * groups, co = 6 * groups, h = 11, w = 9;
   int64_t oh = (h + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
   int64_t ow = (w + 2 * pad - dilation * (k - 1) - 1) / stride + 1;
   int64_t span = dilation * (k - 1);
-  const int64_t *ones = DIMS(1, 1), *strides = DIMS(stride, stride), *dil = DIMS(dilation, dilation);
+  const int64_t *ones = DIMS(1, 1), *strides = DIMS(stride, stride),
+                *dil = DIMS(dilation, dilation);
   distance_floor = 50;
   start();
-  tt_value_t x = argument(d, 4, DIMS(n, ci, h, w)), kernel = argument(d, 4, DIMS(co, ci / groups, k, k));
+  tt_value_t x = argument(d, 4, DIMS(n, ci, h, w)),
+             kernel = argument(d, 4, DIMS(co, ci / groups, k, k));
   tt_conv_t forward = {strides, DIMS(pad, pad, pad, pad), ones, dil, NULL, groups, 1};
   finish1(tt_emit_conv(&build, x, kernel, &forward, d), 64);
   start();
   tt_value_t g = argument(d, 4, DIMS(n, co, oh, ow));
   kernel = argument(d, 4, DIMS(co / groups, ci, k, k));
-  tt_value_t swapped = groups == 1 ? tt_emit_transpose(&build, kernel, DIMS(1, 0, 2, 3))
-                                   : tt_emit_reshape(&build, kernel, 4, DIMS(ci, co / groups, k, k));
-  tt_conv_t input = {ones, DIMS(span - pad, h + span - (oh - 1) * stride - 1 - (span - pad), span - pad,
-                                w + span - (ow - 1) * stride - 1 - (span - pad)),
-                     strides, dil, ones, groups, 1};
+  tt_value_t swapped = groups == 1
+                           ? tt_emit_transpose(&build, kernel, DIMS(1, 0, 2, 3))
+                           : tt_emit_reshape(&build, kernel, 4, DIMS(ci, co / groups, k, k));
+  tt_conv_t input = {ones,
+                     DIMS(span - pad, h + span - (oh - 1) * stride - 1 - (span - pad), span - pad,
+                          w + span - (ow - 1) * stride - 1 - (span - pad)),
+                     strides,
+                     dil,
+                     ones,
+                     groups,
+                     1};
   finish1(tt_emit_conv(&build, g, swapped, &input, d), 64);
   start();
   x = argument(d, 4, DIMS(n, ci, h, w));
   g = argument(d, 4, DIMS(n, co, oh, ow));
-  tt_conv_t weight = {dil, DIMS(pad, span + (oh - 1) * stride + 1 - h - pad, pad, span + (ow - 1) * stride + 1 - w - pad),
-                      ones, strides, NULL, 1, groups};
+  tt_conv_t weight = {dil,
+                      DIMS(pad, span + (oh - 1) * stride + 1 - h - pad, pad,
+                           span + (ow - 1) * stride + 1 - w - pad),
+                      ones,
+                      strides,
+                      NULL,
+                      1,
+                      groups};
   tt_value_t r = tt_emit_conv(&build, tt_emit_transpose(&build, x, DIMS(1, 0, 2, 3)),
                               tt_emit_transpose(&build, g, DIMS(1, 0, 2, 3)), &weight, d);
   finish1(tt_emit_transpose(&build, r, DIMS(1, 0, 2, 3)), 64);
@@ -181,9 +202,13 @@ TEST(windows) {
       }
       for (int64_t stride = 1; stride <= 3; stride++) {
         start();
-        tt_window_t pool = {.sizes = DIMS(1, 1, 3, 2), .strides = DIMS(1, 1, stride, stride),
-                            .window_dilations = DIMS(1, 1, 1, 2), .padding = DIMS(0, 0, 0, 0, 1, 2, 2, 0)};
-        finish1(tt_emit_reduce_window(&build, ops[o], argument(types[t], 4, DIMS(2, 3, 11, 13)), &pool), 1);
+        tt_window_t pool = {.sizes = DIMS(1, 1, 3, 2),
+                            .strides = DIMS(1, 1, stride, stride),
+                            .window_dilations = DIMS(1, 1, 1, 2),
+                            .padding = DIMS(0, 0, 0, 0, 1, 2, 2, 0)};
+        finish1(
+            tt_emit_reduce_window(&build, ops[o], argument(types[t], 4, DIMS(2, 3, 11, 13)), &pool),
+            1);
       }
     }
   }
@@ -259,4 +284,5 @@ TEST(kernels_are_chosen) {
   tt_graph_destroy(graph);
 }
 
-TEST_MAIN(kernels_are_chosen, arg_reductions, sorts, windows, gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
+TEST_MAIN(kernels_are_chosen, arg_reductions, sorts, windows, gathers_and_scatters, convolutions,
+          large_reductions, matrix_products, attention_shapes)

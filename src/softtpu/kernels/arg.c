@@ -1,38 +1,38 @@
 // Places of the best element: NaN is better than any number, the first of equals stays.
 #include "softtpu/kernels/kernels.h"
 
-#define ARG(name, T, BETTER)                                                              \
-  static bool name##_row_##T(int64_t n, const void *src_, void *best_, int64_t *at) {     \
-    const T *s = src_;                                                                    \
-    T best = *(T *)best_, most = best;                                                    \
-    int nan = 0;                                                                          \
-    for (int64_t i = 0; i < n; i++) {                                                     \
-      most = s[i] BETTER most ? s[i] : most;                                              \
-      nan |= s[i] != s[i];                                                                \
-    }                                                                                     \
-    if (best != best || (!nan && !(most BETTER best))) return false;                      \
-    int64_t i = 0;                                                                        \
-    if (nan)                                                                              \
-      while (s[i] == s[i]) i++;                                                           \
-    else                                                                                  \
-      while (s[i] != most) i++;                                                           \
-    *(T *)best_ = s[i];                                                                   \
-    *at = i;                                                                              \
-    return true;                                                                          \
-  }                                                                                       \
-  static void name##_column_##T(int64_t n, const void *src_, void *best_, int64_t *at,    \
-                                int64_t row) {                                            \
-    const T *s = src_;                                                                    \
-    T *best = best_;                                                                      \
-    TT__IVDEP for (int64_t i = 0; i < n; i++) {                                           \
-      T x = s[i], b = best[i];                                                            \
-      bool take = x BETTER b || (x != x && b == b);                                       \
-      best[i] = take ? x : b;                                                             \
-      at[i] = take ? row : at[i];                                                         \
-    }                                                                                     \
+#define ARG(name, T, BETTER)                                                           \
+  static bool name##_row_##T(int64_t n, const void *src_, void *best_, int64_t *at) {  \
+    const T *s = src_;                                                                 \
+    T best = *(T *)best_, most = best;                                                 \
+    int nan = 0;                                                                       \
+    for (int64_t i = 0; i < n; i++) {                                                  \
+      most = s[i] BETTER most ? s[i] : most;                                           \
+      nan |= s[i] != s[i];                                                             \
+    }                                                                                  \
+    if (best != best || (!nan && !(most BETTER best))) return false;                   \
+    int64_t i = 0;                                                                     \
+    if (nan)                                                                           \
+      while (s[i] == s[i]) i++;                                                        \
+    else                                                                               \
+      while (s[i] != most) i++;                                                        \
+    *(T *)best_ = s[i];                                                                \
+    *at = i;                                                                           \
+    return true;                                                                       \
+  }                                                                                    \
+  static void name##_column_##T(int64_t n, const void *src_, void *best_, int64_t *at, \
+                                int64_t row) {                                         \
+    const T *s = src_;                                                                 \
+    T *best = best_;                                                                   \
+    TT__IVDEP for (int64_t i = 0; i < n; i++) {                                        \
+      T x = s[i], b = best[i];                                                         \
+      bool take = x BETTER b || (x != x && b == b);                                    \
+      best[i] = take ? x : b;                                                          \
+      at[i] = take ? row : at[i];                                                      \
+    }                                                                                  \
   }
-#define BOTH(T)        \
-  ARG(largest, T, >)   \
+#define BOTH(T)      \
+  ARG(largest, T, >) \
   ARG(smallest, T, <)
 BOTH(uint8_t)
 BOTH(int8_t)
@@ -45,10 +45,10 @@ BOTH(int64_t)
 BOTH(float)
 BOTH(double)
 
-#define SET(L, T)                                \
-  k->arg_row[1][L] = largest_row_##T;            \
-  k->arg_row[0][L] = smallest_row_##T;           \
-  k->arg_column[1][L] = largest_column_##T;      \
+#define SET(L, T)                           \
+  k->arg_row[1][L] = largest_row_##T;       \
+  k->arg_row[0][L] = smallest_row_##T;      \
+  k->arg_column[1][L] = largest_column_##T; \
   k->arg_column[0][L] = smallest_column_##T;
 
 void TT__AT_LEVEL(tt__kernels_arg)(tt__kernels_t *k) {

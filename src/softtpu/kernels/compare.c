@@ -1,12 +1,12 @@
 // Comparisons into bytes of 0 and 1.
 #include "softtpu/kernels/kernels.h"
 
-#define EQUALITY(T)                              \
-  TT__BINARY(equal_##T, T, uint8_t, x == y)      \
-  TT__BINARY(differ_##T, T, uint8_t, x != y)     \
+#define EQUALITY(T)                          \
+  TT__BINARY(equal_##T, T, uint8_t, x == y)  \
+  TT__BINARY(differ_##T, T, uint8_t, x != y) \
   TT__UNARY(pred_##T, T, uint8_t, x != 0)
-#define ORDER(T)                                 \
-  TT__BINARY(less_##T, T, uint8_t, x < y)        \
+#define ORDER(T)                          \
+  TT__BINARY(less_##T, T, uint8_t, x < y) \
   TT__BINARY(at_most_##T, T, uint8_t, x <= y)
 
 EQUALITY(uint8_t)
@@ -26,11 +26,11 @@ ORDER(int64_t)
 ORDER(float)
 ORDER(double)
 
-#define SET(L, T, B)                      \
-  k->compare[TT_EQ][L] = equal_##B;       \
-  k->compare[TT_NE][L] = differ_##B;      \
-  k->compare[TT_LT][L] = less_##T;        \
-  k->compare[TT_LE][L] = at_most_##T;     \
+#define SET(L, T, B)                  \
+  k->compare[TT_EQ][L] = equal_##B;   \
+  k->compare[TT_NE][L] = differ_##B;  \
+  k->compare[TT_LT][L] = less_##T;    \
+  k->compare[TT_LE][L] = at_most_##T; \
   k->to_pred[L] = pred_##B;
 
 void TT__AT_LEVEL(tt__kernels_compare)(tt__kernels_t *k) {

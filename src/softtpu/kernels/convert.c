@@ -1,7 +1,6 @@
 // Conversions between registers' types, and the small floats to and from f32.
-#include "softtpu/kernels/kernels.h"
-
 #include "base/half.h"
+#include "softtpu/kernels/kernels.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -26,17 +25,20 @@ TO(float, double)
 TO(double, float)
 
 // Truncates, saturates, NaN is 0. `below` is the first float above the range.
-#define SATURATE(T, R, low, below, highest) \
-  TT__UNARY(T##_to_##R, T, R,               \
-            x != x ? 0 : x <= (T)(low) ? (R)(low) : x >= (T)(below) ? (R)(highest) : (R)x)
-#define FROM_FLOAT(T)                                                     \
-  SATURATE(T, uint8_t, 0, 256.0, UINT8_MAX)                               \
-  SATURATE(T, uint16_t, 0, 65536.0, UINT16_MAX)                           \
-  SATURATE(T, uint32_t, 0, 4294967296.0, UINT32_MAX)                      \
-  SATURATE(T, uint64_t, 0, 18446744073709551616.0, UINT64_MAX)            \
-  SATURATE(T, int8_t, INT8_MIN, 128.0, INT8_MAX)                          \
-  SATURATE(T, int16_t, INT16_MIN, 32768.0, INT16_MAX)                     \
-  SATURATE(T, int32_t, INT32_MIN, 2147483648.0, INT32_MAX)                \
+#define SATURATE(T, R, low, below, highest)  \
+  TT__UNARY(T##_to_##R, T, R,                \
+            x != x            ? 0            \
+            : x <= (T)(low)   ? (R)(low)     \
+            : x >= (T)(below) ? (R)(highest) \
+                              : (R)x)
+#define FROM_FLOAT(T)                                          \
+  SATURATE(T, uint8_t, 0, 256.0, UINT8_MAX)                    \
+  SATURATE(T, uint16_t, 0, 65536.0, UINT16_MAX)                \
+  SATURATE(T, uint32_t, 0, 4294967296.0, UINT32_MAX)           \
+  SATURATE(T, uint64_t, 0, 18446744073709551616.0, UINT64_MAX) \
+  SATURATE(T, int8_t, INT8_MIN, 128.0, INT8_MAX)               \
+  SATURATE(T, int16_t, INT16_MIN, 32768.0, INT16_MAX)          \
+  SATURATE(T, int32_t, INT32_MIN, 2147483648.0, INT32_MAX)     \
   SATURATE(T, int64_t, INT64_MIN, 9223372036854775808.0, INT64_MAX)
 FROM_FLOAT(float)
 FROM_FLOAT(double)
@@ -86,25 +88,25 @@ TT__UNARY(f16_narrow, float, uint16_t, tt_f32_to_f16(x))
 TT__UNARY(f16_round, float, float, tt_f16_to_f32(tt_f32_to_f16(x)))
 #endif
 
-#define SET_INT(T, L)                                                                        \
-  k->convert[L][TT__LANE_U8] = k->convert[L][TT__LANE_S8] = T##_to_uint8_t;                  \
-  k->convert[L][TT__LANE_U16] = k->convert[L][TT__LANE_S16] = T##_to_uint16_t;               \
-  k->convert[L][TT__LANE_U32] = k->convert[L][TT__LANE_S32] = T##_to_uint32_t;               \
-  k->convert[L][TT__LANE_U64] = k->convert[L][TT__LANE_S64] = T##_to_uint64_t;               \
-  k->convert[L][TT__LANE_F32] = T##_to_float;                                                \
+#define SET_INT(T, L)                                                          \
+  k->convert[L][TT__LANE_U8] = k->convert[L][TT__LANE_S8] = T##_to_uint8_t;    \
+  k->convert[L][TT__LANE_U16] = k->convert[L][TT__LANE_S16] = T##_to_uint16_t; \
+  k->convert[L][TT__LANE_U32] = k->convert[L][TT__LANE_S32] = T##_to_uint32_t; \
+  k->convert[L][TT__LANE_U64] = k->convert[L][TT__LANE_S64] = T##_to_uint64_t; \
+  k->convert[L][TT__LANE_F32] = T##_to_float;                                  \
   k->convert[L][TT__LANE_F64] = T##_to_double;
-#define SET_FLOAT(T, L)                            \
-  k->convert[L][TT__LANE_U8] = T##_to_uint8_t;     \
-  k->convert[L][TT__LANE_U16] = T##_to_uint16_t;   \
-  k->convert[L][TT__LANE_U32] = T##_to_uint32_t;   \
-  k->convert[L][TT__LANE_U64] = T##_to_uint64_t;   \
-  k->convert[L][TT__LANE_S8] = T##_to_int8_t;      \
-  k->convert[L][TT__LANE_S16] = T##_to_int16_t;    \
-  k->convert[L][TT__LANE_S32] = T##_to_int32_t;    \
+#define SET_FLOAT(T, L)                          \
+  k->convert[L][TT__LANE_U8] = T##_to_uint8_t;   \
+  k->convert[L][TT__LANE_U16] = T##_to_uint16_t; \
+  k->convert[L][TT__LANE_U32] = T##_to_uint32_t; \
+  k->convert[L][TT__LANE_U64] = T##_to_uint64_t; \
+  k->convert[L][TT__LANE_S8] = T##_to_int8_t;    \
+  k->convert[L][TT__LANE_S16] = T##_to_int16_t;  \
+  k->convert[L][TT__LANE_S32] = T##_to_int32_t;  \
   k->convert[L][TT__LANE_S64] = T##_to_int64_t;
-#define SET_HALF(name, H)        \
-  k->widen[H] = name##_widen;    \
-  k->narrow[H] = name##_narrow;  \
+#define SET_HALF(name, H)       \
+  k->widen[H] = name##_widen;   \
+  k->narrow[H] = name##_narrow; \
   k->round[H] = name##_round;
 
 void TT__AT_LEVEL(tt__kernels_convert)(tt__kernels_t *k) {

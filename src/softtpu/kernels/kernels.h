@@ -41,8 +41,15 @@ enum { TT__HALF_BF16, TT__HALF_F16, TT__HALF_E4M3, TT__HALF_E5M2, TT__HALF_COUNT
 // Element sizes 1, 2, 4, 8, 16 as an index.
 enum { TT__SIZE_COUNT = 5 };
 // Reductions of one op.
-enum { TT__FOLD_SUM, TT__FOLD_PRODUCT, TT__FOLD_MAX, TT__FOLD_MIN, TT__FOLD_AND, TT__FOLD_OR,
-       TT__FOLD_COUNT };
+enum {
+  TT__FOLD_SUM,
+  TT__FOLD_PRODUCT,
+  TT__FOLD_MAX,
+  TT__FOLD_MIN,
+  TT__FOLD_AND,
+  TT__FOLD_OR,
+  TT__FOLD_COUNT
+};
 
 // c[m x n] (+)= a[m x k] * b[k x n]; element strides; b's and c's columns are dense.
 typedef struct tt__gemm_s {
@@ -84,14 +91,14 @@ enum { TT__GEMM_SCRATCH = 1 << 20 };
 // The table of the best level this machine runs. Thread-safe.
 const tt__kernels_t *tt__kernels(void);
 
-#define TT__KERNELS_LEVEL(level)                       \
-  void tt__kernels_map_##level(tt__kernels_t *k);      \
-  void tt__kernels_compare_##level(tt__kernels_t *k);  \
-  void tt__kernels_convert_##level(tt__kernels_t *k);  \
-  void tt__kernels_math_##level(tt__kernels_t *k);     \
-  void tt__kernels_complex_##level(tt__kernels_t *k);  \
-  void tt__kernels_reduce_##level(tt__kernels_t *k);   \
-  void tt__kernels_arg_##level(tt__kernels_t *k);      \
+#define TT__KERNELS_LEVEL(level)                      \
+  void tt__kernels_map_##level(tt__kernels_t *k);     \
+  void tt__kernels_compare_##level(tt__kernels_t *k); \
+  void tt__kernels_convert_##level(tt__kernels_t *k); \
+  void tt__kernels_math_##level(tt__kernels_t *k);    \
+  void tt__kernels_complex_##level(tt__kernels_t *k); \
+  void tt__kernels_reduce_##level(tt__kernels_t *k);  \
+  void tt__kernels_arg_##level(tt__kernels_t *k);     \
   void tt__kernels_gemm_##level(tt__kernels_t *k);
 TT__KERNELS_LEVEL(portable)
 TT__KERNELS_LEVEL(avx2)
@@ -111,42 +118,42 @@ TT__KERNELS_LEVEL(avx512)
   (void)c_;           \
   (void)mode
 
-#define TT__UNARY(name, T, R, expr)                                                             \
-  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,         \
-                   uint32_t mode) {                                                             \
-    R *d = d_;                                                                                  \
-    const T *a = a_;                                                                            \
-    TT__UNUSED_BC;                                                                              \
-    TT__IVDEP for (int64_t i = 0; i < n; i++) {                                                 \
-      T x = a[i];                                                                               \
-      d[i] = (R)(expr);                                                                         \
-    }                                                                                           \
+#define TT__UNARY(name, T, R, expr)                                                     \
+  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_, \
+                   uint32_t mode) {                                                     \
+    R *d = d_;                                                                          \
+    const T *a = a_;                                                                    \
+    TT__UNUSED_BC;                                                                      \
+    TT__IVDEP for (int64_t i = 0; i < n; i++) {                                         \
+      T x = a[i];                                                                       \
+      d[i] = (R)(expr);                                                                 \
+    }                                                                                   \
   }
 
-#define TT__BINARY(name, T, R, expr)                                                            \
-  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,         \
-                   uint32_t mode) {                                                             \
-    R *d = d_;                                                                                  \
-    const T *a = a_, *b = b_;                                                                   \
-    (void)c_;                                                                                   \
-    if (mode == 0) {                                                                            \
-      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
-        T x = a[i], y = b[i];                                                                   \
-        d[i] = (R)(expr);                                                                       \
-      }                                                                                         \
-    } else if (mode == TT__MODE_A) {                                                            \
-      T x = a[0];                                                                               \
-      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
-        T y = b[i];                                                                             \
-        d[i] = (R)(expr);                                                                       \
-      }                                                                                         \
-    } else {                                                                                    \
-      T y = b[0];                                                                               \
-      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                               \
-        T x = a[i];                                                                             \
-        d[i] = (R)(expr);                                                                       \
-      }                                                                                         \
-    }                                                                                           \
+#define TT__BINARY(name, T, R, expr)                                                    \
+  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_, \
+                   uint32_t mode) {                                                     \
+    R *d = d_;                                                                          \
+    const T *a = a_, *b = b_;                                                           \
+    (void)c_;                                                                           \
+    if (mode == 0) {                                                                    \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                       \
+        T x = a[i], y = b[i];                                                           \
+        d[i] = (R)(expr);                                                               \
+      }                                                                                 \
+    } else if (mode == TT__MODE_A) {                                                    \
+      T x = a[0];                                                                       \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                       \
+        T y = b[i];                                                                     \
+        d[i] = (R)(expr);                                                               \
+      }                                                                                 \
+    } else {                                                                            \
+      T y = b[0];                                                                       \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) {                                       \
+        T x = a[i];                                                                     \
+        d[i] = (R)(expr);                                                               \
+      }                                                                                 \
+    }                                                                                   \
   }
 
 #endif  // TT_SOFTTPU_KERNELS_KERNELS_H_

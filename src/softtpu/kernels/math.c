@@ -198,19 +198,19 @@ static inline float sin_f32(float x) {
 static inline float cos_f32(float x) { return sin_cos(x, 1); }
 
 // Runs the vector form, then repairs the elements outside its range with the C library.
-#define WITH_RARE(name, vector, scalar, common)                                                 \
-  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,         \
-                   uint32_t mode) {                                                             \
-    float *d = d_;                                                                              \
-    const float *a = a_;                                                                        \
-    TT__UNUSED_BC;                                                                              \
-    int rare = 0;                                                                               \
-    for (int64_t i = 0; i < n; i++) rare |= !(common(a[i]));                                    \
-    if (rare) {                                                                                 \
-      for (int64_t i = 0; i < n; i++) d[i] = common(a[i]) ? vector(a[i]) : scalar(a[i]);        \
-    } else {                                                                                    \
-      TT__IVDEP for (int64_t i = 0; i < n; i++) d[i] = vector(a[i]);                            \
-    }                                                                                           \
+#define WITH_RARE(name, vector, scalar, common)                                          \
+  static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,  \
+                   uint32_t mode) {                                                      \
+    float *d = d_;                                                                       \
+    const float *a = a_;                                                                 \
+    TT__UNUSED_BC;                                                                       \
+    int rare = 0;                                                                        \
+    for (int64_t i = 0; i < n; i++) rare |= !(common(a[i]));                             \
+    if (rare) {                                                                          \
+      for (int64_t i = 0; i < n; i++) d[i] = common(a[i]) ? vector(a[i]) : scalar(a[i]); \
+    } else {                                                                             \
+      TT__IVDEP for (int64_t i = 0; i < n; i++) d[i] = vector(a[i]);                     \
+    }                                                                                    \
   }
 #define BELOW_2_20(x) (__builtin_fabsf(x) < 1048576.0f)
 WITH_RARE(sin_float, sin_f32, sinf, BELOW_2_20)
@@ -278,8 +278,8 @@ TT__UNARY(sin_double, double, double, sin(x))
 TT__UNARY(cos_double, double, double, cos(x))
 TT__BINARY(pow_double, double, double, pow(x, y))
 
-#define SET(op_, name)                                \
-  k->op[TT_OP_##op_][TT__LANE_F32] = name##_float;    \
+#define SET(op_, name)                             \
+  k->op[TT_OP_##op_][TT__LANE_F32] = name##_float; \
   k->op[TT_OP_##op_][TT__LANE_F64] = name##_double;
 
 void TT__AT_LEVEL(tt__kernels_math)(tt__kernels_t *k) {
