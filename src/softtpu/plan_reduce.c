@@ -30,7 +30,7 @@ typedef struct reduce_s {
 
 typedef struct job_s {
   const reduce_t *r;
-  char *in[TT__TILE_LEAVES];
+  char *in[TT__TILE_LEAVES + 1];
   char *out, *partials;
   char init[16];
 } job_t;

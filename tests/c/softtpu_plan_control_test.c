@@ -124,5 +124,40 @@ TEST(cases_choose_the_last_out_of_range) {
       "}\n");
 }
 
+// Whichever allocation fails, planning says so and leaks nothing.
+TEST(planning_survives_failing_allocations) {
+  tt_graph_t *graph;
+  tt_value_t x;
+  const int64_t dims[] = {8, 16};
+  tt_type_t type = {TT_F32, 2, dims};
+  EXPECT_OK(tt_graph_create("fail", &graph));
+  EXPECT_OK(tt_graph_argument(graph, graph->main, type, &x));
+  tt_build_t b = tt_build_on(graph, graph->main);
+  const int64_t dim = 1;
+  tt_value_t sum = tt_emit_reduce(&b, TT_OP_ADD, tt_emit_unary(&b, TT_OP_TANH, x), &dim, 1, true);
+  tt_value_t out[2] = {tt_emit_binary(&b, TT_OP_DIVIDE, x, sum), TT_NO_VALUE};
+  tt_emit_sort(&b, out, 1, 1, false, &out[1]);
+  EXPECT_OK(tt_build_finish(&b));
+  EXPECT_OK(tt_graph_return(graph, graph->main, out, 2));
+  tt_plan_t *plan;
+  EXPECT_OK(tt_plan_create(graph, NULL, &plan));  // tables made once stay
+  tt_plan_destroy(plan);
+  int failures = 0;
+  for (int64_t nth = 1; nth < 2000; nth++) {
+    int64_t before = tt_alloc_live();
+    tt_alloc_fail_at(nth);
+    tt_status_t status = tt_plan_create(graph, NULL, &plan);
+    tt_alloc_fail_at(0);
+    bool done = !status;
+    failures += !done;
+    tt_status_release(status);
+    tt_plan_destroy(plan);
+    EXPECT_INT(tt_alloc_live(), before);
+    if (done) break;
+  }
+  EXPECT(failures > 3);
+  tt_graph_destroy(graph);
+}
+
 TEST_MAIN(carried_values_may_swap, loops_update_in_place_and_capture,
-          cases_choose_the_last_out_of_range)
+          cases_choose_the_last_out_of_range, planning_survives_failing_allocations)
