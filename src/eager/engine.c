@@ -21,23 +21,36 @@ static void in_child(void) {
   if (atomic_load(&tt__engine.started)) atomic_store(&tt__engine.forked, true);
 }
 
-static tt_status_t mode_from_environment(void) {
-  const char *text = getenv("TORCHTPU_EAGER_MODE");
-  if (!text || !*text) return TT_OK_STATUS;
+// TORCHTPU_EAGER_MODE is the mode until one is set. Start complains about a name it does not know.
+static const char *unknown_mode;
+
+static void read_mode(void) {
   static const char *const names[] = {"strict", "debug", "defer_and_fuse"};
+  const char *text = getenv("TORCHTPU_EAGER_MODE");
+  if (!text || !*text) return;
   for (int i = 0; i < 3; i++) {
-    if (strcmp(text, names[i]) == 0) {
-      atomic_store(&tt__engine.mode, i);
-      return TT_OK_STATUS;
-    }
+    if (strcmp(text, names[i]) != 0) continue;
+    atomic_store(&tt__engine.mode, i);
+    return;
   }
+  unknown_mode = text;
+}
+
+static void read_environment(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, read_mode);
+}
+
+static tt_status_t check_environment(void) {
+  read_environment();
+  if (!unknown_mode) return TT_OK_STATUS;
   return TT_ERROR(VALUE, "TORCHTPU_EAGER_MODE is \"%s\"; strict, debug or defer_and_fuse is meant",
-                  text);
+                  unknown_mode);
 }
 
 static tt_status_t start_locked(void) {
   if (tt__engine.client) return TT_OK_STATUS;
-  TT_RETURN_IF_ERROR(mode_from_environment());
+  TT_RETURN_IF_ERROR(check_environment());
   TT_RETURN_IF_ERROR(tt_client_create(tt__plugin(), &tt__engine.client));
   uint32_t count = tt_client_device_count(tt__engine.client);
   tt__engine.device_count = count < TT__MAX_DEVICES ? (int)count : TT__MAX_DEVICES;
@@ -95,10 +108,14 @@ tt_status_t tt_eager_synchronize(int device) {
   return tt_status_join(tt_status_join(tt__check_all(device), flushed), done);
 }
 
-tt_eager_mode_t tt_eager_mode(void) { return (tt_eager_mode_t)atomic_load(&tt__engine.mode); }
+tt_eager_mode_t tt_eager_mode(void) {
+  read_environment();
+  return (tt_eager_mode_t)atomic_load(&tt__engine.mode);
+}
 
 tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) {
   tt_status_t s = TT_OK_STATUS;
+  read_environment();
   tt__lock();
   for (int d = 0; d < tt__engine.device_count; d++) s = tt_status_join(s, tt__flush_device(d));
   atomic_store(&tt__engine.mode, (int)mode);
