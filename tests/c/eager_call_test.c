@@ -98,7 +98,8 @@ TEST(debug) {
   tensor_t a = vector(2, (float[]){1, 3e38f});
   tt_outs_t outs;
   tt_arg_t args[] = {arg_tensor(&a), arg_tensor(&a), arg_number(1)};
-  EXPECT_ERROR(call_status("add.Tensor", TT_FUNCTIONAL, args, 3, &outs), "add.Tensor(f32[2], f32[2]");
+  EXPECT_ERROR(call_status("add.Tensor", TT_FUNCTIONAL, args, 3, &outs),
+               "add.Tensor(f32[2], f32[2]");
   tt_eager_set_check_finite(false);
   tensor_drop(&a);
   EXPECT_OK(tt_eager_set_mode(TT_MODE_STRICT));
@@ -179,8 +180,13 @@ TEST(resize_keeps_the_prefix) {
 int main(void) {
   engine_setup();
   if (tt_test_failures) return 1;
-  void (*const tests[])(void) = {strict,    debug,     defer_and_fuse, scalars_do_not_recompile,
-                                 in_place_reuses_memory, addresses, resize_keeps_the_prefix};
+  void (*const tests[])(void) = {strict,
+                                 debug,
+                                 defer_and_fuse,
+                                 scalars_do_not_recompile,
+                                 in_place_reuses_memory,
+                                 addresses,
+                                 resize_keeps_the_prefix};
   for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) tests[i]();
   if (tt_test_failures) printf("%d failures\n", tt_test_failures);
   return tt_test_failures != 0;

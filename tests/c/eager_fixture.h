@@ -53,25 +53,26 @@ static inline void tensor_read(tensor_t *x, void *host) {
   EXPECT_OK(tt_eager_download(&x->t, host));
 }
 
-#define EXPECT_FLOATS(x, ...)                                                         \
-  do {                                                                                \
-    const float want_[] = {__VA_ARGS__};                                              \
-    float got_[64];                                                                   \
-    tensor_read((x), got_);                                                           \
-    for (size_t i_ = 0; i_ < sizeof want_ / sizeof *want_; i_++) {                    \
-      if (got_[i_] != want_[i_]) {                                                    \
-        printf("%s:%d: element %zu is %g, expected %g\n", __FILE__, __LINE__, i_,     \
-               (double)got_[i_], (double)want_[i_]);                                  \
-        tt_test_failures++;                                                           \
-      }                                                                               \
-    }                                                                                 \
+#define EXPECT_FLOATS(x, ...)                                                     \
+  do {                                                                            \
+    const float want_[] = {__VA_ARGS__};                                          \
+    float got_[64];                                                               \
+    tensor_read((x), got_);                                                       \
+    for (size_t i_ = 0; i_ < sizeof want_ / sizeof *want_; i_++) {                \
+      if (got_[i_] != want_[i_]) {                                                \
+        printf("%s:%d: element %zu is %g, expected %g\n", __FILE__, __LINE__, i_, \
+               (double)got_[i_], (double)want_[i_]);                              \
+        tt_test_failures++;                                                       \
+      }                                                                           \
+    }                                                                             \
   } while (0)
 
 static inline uint16_t op_named(const char *name, int variant) {
   for (uint32_t i = 0; i < tt_aten_op_count; i++) {
     const tt_aten_op_t *op = &tt_aten_ops[i];
-    const char *have = variant == TT_INPLACE ? op->inplace : variant == TT_OUT ? op->out
-                                                                             : op->functional;
+    const char *have = variant == TT_INPLACE ? op->inplace
+                       : variant == TT_OUT   ? op->out
+                                             : op->functional;
     if (strcmp(have, name) == 0) return (uint16_t)i;
   }
   printf("no op %s\n", name);
@@ -98,7 +99,9 @@ static inline tt_status_t call_status(const char *name, int variant, const tt_ar
 }
 
 static inline tensor_t tensor_from(const tt_out_t *out) {
-  tensor_t x = {.t = {.storage = out->storage, .dtype = out->meta->dtype, .rank = out->meta->rank,
+  tensor_t x = {.t = {.storage = out->storage,
+                      .dtype = out->meta->dtype,
+                      .rank = out->meta->rank,
                       .offset = out->offset}};
   memcpy(x.sizes, out->meta->sizes, x.t.rank * sizeof(int64_t));
   memcpy(x.strides, out->meta->strides, x.t.rank * sizeof(int64_t));
@@ -106,8 +109,8 @@ static inline tensor_t tensor_from(const tt_out_t *out) {
 }
 
 // A functional call with one result.
-#define CALL(name, ...)                                                                       \
-  call_one((name), (tt_arg_t[]){__VA_ARGS__},                                                 \
+#define CALL(name, ...)                       \
+  call_one((name), (tt_arg_t[]){__VA_ARGS__}, \
            (uint32_t)(sizeof((tt_arg_t[]){__VA_ARGS__}) / sizeof(tt_arg_t)))
 static inline tensor_t call_one(const char *name, const tt_arg_t *args, uint32_t count) {
   tt_outs_t outs;
@@ -119,8 +122,8 @@ static inline tensor_t call_one(const char *name, const tt_arg_t *args, uint32_t
   return x;
 }
 
-#define CALL_INTO(name, variant, ...)                                                         \
-  call_into((name), (variant), (tt_arg_t[]){__VA_ARGS__},                                     \
+#define CALL_INTO(name, variant, ...)                     \
+  call_into((name), (variant), (tt_arg_t[]){__VA_ARGS__}, \
             (uint32_t)(sizeof((tt_arg_t[]){__VA_ARGS__}) / sizeof(tt_arg_t)))
 static inline void call_into(const char *name, int variant, const tt_arg_t *args, uint32_t count) {
   tt_outs_t outs;

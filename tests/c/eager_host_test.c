@@ -44,8 +44,7 @@ TEST(masks) {
   EXPECT_FLOATS(&x, 7, 2, 3, -1, 8, 9);
   tensor_t wrong = tensor_of(TT_I1, 1, (int64_t[]){3}, (uint8_t[]){0, 1, 1});
   tensor_fix(&wrong);
-  tt_arg_t args[] = {arg_tensor(&x),
-                     {.kind = TT_ARG_TENSORS, .count = 1, .u.tensors = &wrong.t}};
+  tt_arg_t args[] = {arg_tensor(&x), {.kind = TT_ARG_TENSORS, .count = 1, .u.tensors = &wrong.t}};
   tt_outs_t outs;
   tt_status_t s = call_status("index.Tensor", TT_FUNCTIONAL, args, 2, &outs);
   EXPECT_INT(tt_status_code(s), TT_INDEX);

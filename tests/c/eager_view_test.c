@@ -205,7 +205,8 @@ static bool trial(void) {
   }
   if (memcmp(want, got, (size_t)count(&g) * size) != 0) ok = false, printf("read differs\n");
   size_t after_bytes = tt_type_bytes(tt_graph_type(graph, results[1]));
-  if (after_bytes < bytes && after_bytes / size < bytes / size) ok = false, printf("write shrinks\n");
+  if (after_bytes < bytes && after_bytes / size < bytes / size)
+    ok = false, printf("write shrinks\n");
   if (!overlaps(&g)) {
     for (int64_t k = 0; k < count(&g); k++) {
       memcpy(memory + (size_t)position(&g, k) * size, fresh + (size_t)k * size, size);
@@ -267,7 +268,8 @@ TEST(unwritten_and_empty) {
   EXPECT_OK(tt_graph_return(graph, graph->main, results, 3));
   EXPECT_OK(tt_reference_run(graph, (const void *[]){three}, (void *[]){got, storage, got + 3}));
   EXPECT(got[0] == 0 && got[1] == 0 && got[2] == 0);
-  EXPECT(storage[0] == 7 && storage[1] == 0 && storage[2] == 8 && storage[3] == 0 && storage[4] == 9);
+  EXPECT(storage[0] == 7 && storage[1] == 0 && storage[2] == 8 && storage[3] == 0 &&
+         storage[4] == 9);
   tt_graph_destroy(graph);
 }
 
