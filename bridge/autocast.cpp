@@ -1,4 +1,4 @@
-// torch.autocast("tpu"): the cast lists that PyTorch uses for CUDA.
+// torch.autocast("tpu"): the cast lists that PyTorch uses for CUDA, with one exception.
 #include <ATen/autocast_mode.h>
 
 namespace {
@@ -12,6 +12,19 @@ using at::Tensor;
 #define TT_LOWER_PRECISION(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
 #define TT_FP32(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
 #define TT_FP32_SET_OPT_DTYPE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32_set_opt_dtype)
+// AT_FORALL_FP32_SET_OPT_DTYPE without softmax: it computes in f32 whatever its type, and keeps its
+// input's type under autocast, as on the CPU.
+#define TT_FP32_SET_OPT_DTYPE_LIST(_) \
+  _(prod)                             \
+  _(prod, dim_int)                    \
+  _(log_softmax, int)                 \
+  _(cumprod)                          \
+  _(cumsum)                           \
+  _(linalg_vector_norm)               \
+  _(linalg_matrix_norm)               \
+  _(linalg_matrix_norm, str_ord)      \
+  _(sum)                              \
+  _(sum, dim_IntList)
 #define TT_PROMOTE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
 
 Tensor binary_cross_entropy_banned(const Tensor &, const Tensor &, const std::optional<Tensor> &,
@@ -27,7 +40,7 @@ TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::m
 TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
   AT_FORALL_LOWER_PRECISION_FP(TT_LOWER_PRECISION)
   AT_FORALL_FP32(TT_FP32)
-  AT_FORALL_FP32_SET_OPT_DTYPE(TT_FP32_SET_OPT_DTYPE)
+  TT_FP32_SET_OPT_DTYPE_LIST(TT_FP32_SET_OPT_DTYPE)
   AT_FORALL_DIFFERENT_REDISPATCH_SIGNATURE(KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE)
   AT_FORALL_PROMOTE(TT_PROMOTE)
   m.impl("binary_cross_entropy", TORCH_FN(binary_cross_entropy_banned));

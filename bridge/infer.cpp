@@ -5,6 +5,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/core/StorageImpl.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
 
 #include "python.hpp"
 #include "status.hpp"
@@ -45,7 +47,9 @@ class MetaArguments {
     for (size_t i = 0; i < arguments.size(); ++i) {
       int from = source(i);
       if (from >= 0 && static_cast<size_t>(from) < call_.arg_count) {
-        out.push_back(value(form.kinds[i], call_.args[from]));
+        // An undefined tensor is not what composite kernels take for a left-out optional one.
+        bool left_out = call_.args[from].kind == TT_ARG_NONE && arguments[i].type()->kind() == c10::TypeKind::OptionalType;
+        out.push_back(left_out ? IValue() : value(form.kinds[i], call_.args[from]));
       } else {
         out.push_back(arguments[i].default_value().value_or(IValue()));
       }
@@ -144,6 +148,24 @@ IValue MetaArguments::value(ArgKind kind, const tt_arg_t &arg) {
 // is slower and words errors differently.
 constexpr DispatchKey kStructured = DispatchKey::CompositeExplicitAutogradNonFunctional;
 
+// Active while such a shape function runs: the out= kernel that it ends in has nothing to compute, and
+// its Python reference would only cost time or trip over empty inputs. No one else uses this key.
+constexpr DispatchKey kShapeMode = DispatchKey::TESTING_ONLY_GenericMode;
+
+void skip_out_kernels(const c10::OperatorHandle &op, Stack *stack) {
+  const auto &arguments = op.schema().arguments();
+  if (arguments.empty() || !arguments.back().is_out()) {
+    c10::impl::ExcludeDispatchKeyGuard leave(kShapeMode);
+    return op.callBoxed(stack);
+  }
+  std::vector<IValue> outs;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].is_out()) outs.push_back(torch::jit::peek(*stack, i, arguments.size()));
+  }
+  torch::jit::drop(*stack, arguments.size());
+  for (auto &out : outs) stack->push_back(std::move(out));
+}
+
 bool has_meta(const Entry &form) {
   if (form.handle.hasKernelForDispatchKey(kStructured)) return true;
   if (form.handle.hasComputedKernelForDispatchKey(DispatchKey::Meta)) return true;
@@ -155,6 +177,7 @@ void run_meta(const Entry &form, Stack *stack) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   TorchFunctionOff torch_function_off;
   if (form.handle.hasKernelForDispatchKey(kStructured)) {
+    c10::impl::IncludeDispatchKeyGuard shape_mode(kShapeMode);
     return form.handle.callBoxedForDispatchKey(kStructured, *stack);
   }
   form.handle.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
@@ -278,6 +301,16 @@ tt_status_t infer_functional(const Entry &form, const tt_call_t &call, MetaArgum
   return give(functional_results(form, arguments), name, out);
 }
 
+// PyTorch's Meta kernels of index_add and index_reduce look at row 0 of `source`, which an empty one
+// does not have; the result is like self then.
+bool adds_no_rows(const Entry &form, const tt_call_t &call) {
+  const std::string &name = form.handle.operator_name().name;
+  if (name.rfind("aten::index_add", 0) != 0 && name.rfind("aten::index_reduce", 0) != 0) return false;
+  constexpr size_t kIndex = 2;
+  const tt_arg_t &index = call.args[kIndex];
+  return index.kind == TT_ARG_TENSOR && index.u.tensor->rank == 1 && index.u.tensor->sizes[0] == 0;
+}
+
 }  // namespace
 
 tt_status_t infer(void *, const tt_call_t *call, tt_inferred_t *out) {
@@ -287,6 +320,10 @@ tt_status_t infer(void *, const tt_call_t *call, tt_inferred_t *out) {
   out->mutated = 0;
   try {
     MetaArguments arguments(*call);
+    if (adds_no_rows(*form, *call)) {
+      Stack own = arguments.stack(*form, [](size_t i) { return static_cast<int>(i); });
+      return give({own[0].toTensor()}, "index_add", out);
+    }
     return call->variant == TT_FUNCTIONAL ? infer_functional(*form, *call, arguments, out)
                                           : infer_mutating(*form, *call, arguments, out);
   } catch (...) {
@@ -295,6 +332,10 @@ tt_status_t infer(void *, const tt_call_t *call, tt_inferred_t *out) {
 }
 
 std::vector<Resize> infer_take_resizes() { return std::exchange(pending_resizes, {}); }
+
+TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&skip_out_kernels>());
+}
 
 void infer_check_overlap(const Entry &entry, const tt_call_t &call) {
   if (!has_meta(entry)) return;

@@ -110,6 +110,17 @@ Tensor &set_nothing(Tensor &self) {
   return set_storage_offset(self, std::move(storage), 0, {0}, {});
 }
 
+// Lets `tensor.data = other` go from the CPU to tpu and back, as it may between the CPU and CUDA:
+// module.to("tpu") then keeps its parameters' identity, so ties and optimizers hold.
+bool has_compatible_shallow_copy_type(const Tensor &self, const Tensor &from) {
+  auto dense = [](const Tensor &t) {
+    return t.layout() == c10::Layout::Strided && (t.is_cpu() || t.device().type() == kTpu) &&
+           !t.is_quantized() && !t.is_mkldnn();
+  };
+  return (dense(self) && dense(from)) ||
+         self.unsafeGetTensorImpl()->has_compatible_shallow_copy_type(from.key_set());
+}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -123,6 +134,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", TORCH_FN(at::native::unfold));
   m.impl("view_as_real", TORCH_FN(at::native::view_as_real));
   m.impl("view_as_complex", TORCH_FN(at::native::view_as_complex));
+  m.impl("_has_compatible_shallow_copy_type", TORCH_FN(has_compatible_shallow_copy_type));
   m.impl("is_set_to", TORCH_FN(at::native::is_set_to));
   m.impl("set_", TORCH_FN(set_nothing));
   m.impl("set_.source_Tensor", TORCH_FN(set_tensor));
