@@ -5,6 +5,7 @@
 #include <torch/csrc/Generator.h>
 
 #include "allocator.hpp"
+#include "capture.hpp"
 #include "fallback.hpp"
 #include "generator.hpp"
 #include "guard.hpp"
@@ -176,6 +177,10 @@ PyMethodDef methods[] = {
     {"fallback_set_policy", py_fallback_set_policy, METH_O, nullptr},
     {"registered_ops", py_registered_ops, METH_NOARGS, nullptr},
     {"process_group_create", tt::py_process_group_create, METH_VARARGS, nullptr},
+    {"capture_begin", tt::py_capture_begin, METH_VARARGS, nullptr},
+    {"capture_end", tt::py_capture_end, METH_VARARGS, nullptr},
+    {"capture_run", tt::py_capture_run, METH_VARARGS, nullptr},
+    {"capture_text", tt::py_capture_text, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

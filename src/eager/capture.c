@@ -194,10 +194,10 @@ static tt_status_t find_sources(tt_capture_t *c) {
 
 static void set_bit(uint32_t *bits, uint32_t i) { bits[i / 32] |= UINT32_C(1) << i % 32; }
 
-// Finds or makes one of the two programs.
-static tt_status_t make_program(tt_capture_t *c, bool donate) {
+// Completes the window's key: what the outputs need is live, and (donate) the inputs that are
+// written may give up their memory.
+static tt_status_t complete_key(tt_capture_t *c, bool donate) {
   tt__window_t *w = c->window;
-  if (c->programs[donate]) return TT_OK_STATUS;
   if (!tt__window_key(w)) return tt__no_host_memory();
   uint32_t *live = w->trace + w->live, *own = w->trace + w->own;
   for (uint32_t i = 0; i < c->fresh_count; i++) set_bit(live, c->fresh[i]);
@@ -208,8 +208,25 @@ static tt_status_t make_program(tt_capture_t *c, bool donate) {
     uint32_t source = c->sources[e];
     if (source != UNCHANGED && c->storages[source].value != UNCHANGED) set_bit(own, e);
   }
-  uint64_t hash = tt_hash_bytes(w->hash, live, (w->key_count - w->live) * sizeof *live);
+  return TT_OK_STATUS;
+}
+
+// Finds or makes one of the two programs.
+static tt_status_t make_program(tt_capture_t *c, bool donate) {
+  tt__window_t *w = c->window;
+  if (c->programs[donate]) return TT_OK_STATUS;
+  TT_RETURN_IF_ERROR(complete_key(c, donate));
+  uint64_t hash =
+      tt_hash_bytes(w->hash, w->trace + w->live, (w->key_count - w->live) * sizeof *w->trace);
   return tt__fused_program(w, hash, &c->programs[donate]);
+}
+
+tt_status_t tt_capture_print(tt_capture_t *c, char **out_text, size_t *out_size) {
+  tt__lock();
+  tt_status_t s = complete_key(c, true);
+  if (!s) s = tt__window_print(c->window, out_text, out_size);
+  tt__unlock();
+  return s;
 }
 
 static tt_status_t end(tt_capture_t *c, const tt_tensor_t *outputs, uint32_t count) {

@@ -53,8 +53,9 @@ void tt_eager_install(const tt_eager_hooks_t *hooks);
 // XRT_TPU_CONFIG.
 tt_status_t tt_eager_start(void) TT_MUST_USE;
 bool tt_eager_is_started(void);
-tt_status_t tt_eager_device_count(int *out_count) TT_MUST_USE;  // starts the client
-tt_client_t *tt_eager_client(void);                             // NULL before the start
+// Starts the client, except where it will be the software TPU.
+tt_status_t tt_eager_device_count(int *out_count) TT_MUST_USE;
+tt_client_t *tt_eager_client(void);  // NULL before the start
 tt_status_t tt_eager_synchronize(int device)
     TT_MUST_USE;                                     // flush all its windows, wait, report errors
 tt_status_t tt_eager_flush(int device) TT_MUST_USE;  // flush only
@@ -133,6 +134,9 @@ tt_status_t tt_capture_end(tt_capture_t *capture, const tt_tensor_t *outputs,
 // NOT_FOUND, "capture: ..."; capture again then. Draws random numbers anew.
 tt_status_t tt_capture_run(tt_capture_t *capture, const tt_tensor_t *inputs, uint32_t count,
                            tt_outs_t *outs) TT_MUST_USE;
+// After its end: the program as StableHLO text, inputs that it writes donated. Caller frees
+// (tt_free).
+tt_status_t tt_capture_print(tt_capture_t *capture, char **out_text, size_t *out_size) TT_MUST_USE;
 void tt_capture_destroy(tt_capture_t *capture);  // also before its end; NULL-safe
 
 // --- random numbers ------------------------------------------------------------------------------

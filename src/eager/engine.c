@@ -83,8 +83,20 @@ tt_status_t tt__ready(int device) {
 
 bool tt_eager_is_started(void) { return atomic_load(&tt__engine.started); }
 
+// What the software TPU will have, without starting it: a CPU program that seeds its generators or
+// runs a backward pass asks for the count too.
+static int soft_device_count(void) {
+  const char *text = getenv("TORCHTPU_NUM_DEVICES");
+  long count = text ? strtol(text, NULL, 10) : 1;
+  return count < 1 ? 1 : count > TT__MAX_DEVICES ? TT__MAX_DEVICES : (int)count;
+}
+
 tt_status_t tt_eager_device_count(int *out_count) {
   *out_count = 0;
+  if (!tt_eager_is_started() && strcmp(tt__plugin(), "soft") == 0) {
+    *out_count = soft_device_count();
+    return TT_OK_STATUS;
+  }
   TT_RETURN_IF_ERROR(tt_eager_start());
   *out_count = tt__engine.device_count;
   return TT_OK_STATUS;

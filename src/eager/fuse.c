@@ -151,21 +151,44 @@ static tt_status_t lower_window(builder_t *B, uint32_t *out_outputs) {
   return tt_graph_return(B->graph, B->graph->main, returns, count);
 }
 
-static tt_status_t compile(tt__window_t *w, tt__fused_t *p) {
+// The window as a program, not compiled. The caller destroys the graph.
+static tt_status_t make_graph(tt__window_t *w, tt__fused_t *p, tt_graph_t **out_graph) {
   builder_t B = {.w = w, .checks = {.arena = &p->arena}};
   TT_RETURN_IF_ERROR(tt_graph_create(p->name, &B.graph));
   B.b = tt_build_on(B.graph, B.graph->main);
-  int64_t start = tt__now_ns();
   tt_status_t s = lower_window(&B, &p->output_count);
   tt_status_release(tt_build_finish(&B.b));
   p->checks = B.checks.checks;
   p->check_count = B.checks.count;
-  if (!s && p->output_count + p->check_count > 0) {
-    s = tt_client_compile(tt__engine.client, B.graph, &p->executable);
+  *out_graph = B.graph;
+  if (s) tt_graph_destroy(B.graph);
+  return s;
+}
+
+static tt_status_t compile(tt__window_t *w, tt__fused_t *p) {
+  int64_t start = tt__now_ns();
+  tt_graph_t *graph;
+  TT_RETURN_IF_ERROR(make_graph(w, p, &graph));
+  tt_status_t s = TT_OK_STATUS;
+  if (p->output_count + p->check_count > 0) {
+    s = tt_client_compile(tt__engine.client, graph, &p->executable);
     tt__engine.stats.programs_compiled++;
   }
   tt__engine.stats.compile_ns += tt__now_ns() - start;
-  tt_graph_destroy(B.graph);
+  tt_graph_destroy(graph);
+  return s;
+}
+
+tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size) {
+  tt__fused_t p = {.name = "main"};
+  tt_graph_t *graph;
+  tt_arena_init(&p.arena, 1024);
+  tt_status_t s = make_graph(w, &p, &graph);
+  if (!s) {
+    s = tt_graph_print(graph, out_text, out_size);
+    tt_graph_destroy(graph);
+  }
+  tt_arena_deinit(&p.arena);
   return s;
 }
 

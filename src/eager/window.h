@@ -73,6 +73,9 @@ typedef struct tt__fused_s {
 tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash,
                               tt__fused_t **out_program) TT_MUST_USE;
 
+// The window, its key complete, as StableHLO text. The caller frees it with tt_free.
+tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size) TT_MUST_USE;
+
 static inline bool tt__bit(const uint32_t *bits, uint32_t i) { return bits[i / 32] >> i % 32 & 1; }
 
 #endif  // TT_EAGER_WINDOW_H_

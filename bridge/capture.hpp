@@ -1,0 +1,19 @@
+// Captured programs for torch.compile.
+#pragma once
+
+#include <Python.h>
+
+namespace tt {
+
+// capture_begin(device, [input tensors]) -> capture
+PyObject *py_capture_begin(PyObject *self, PyObject *args);
+// capture_end(capture, [output tensors])
+PyObject *py_capture_end(PyObject *self, PyObject *args);
+// capture_run(capture, [input tensors]) -> [output tensors], or None: capture again for these
+// inputs
+PyObject *py_capture_run(PyObject *self, PyObject *args);
+
+// capture_text(capture) -> StableHLO
+PyObject *py_capture_text(PyObject *self, PyObject *capsule);
+
+}  // namespace tt
