@@ -3,7 +3,12 @@
 import torch
 
 _library = torch.library.Library("aten", "IMPL")
-_REPLACE = {"convolution_overrideable", "convolution_backward_overrideable"}
+# PyTorch's one raises for the first two, and asks a left-out bias for its device in the third.
+_REPLACE = {
+    "convolution_overrideable",
+    "convolution_backward_overrideable",
+    "_thnn_fused_lstm_cell",
+}
 
 
 def _meta(name):
@@ -68,6 +73,11 @@ def _conv_tbc(self, weight, bias, pad=0):
     return self.new_empty(time, self.size(1), weight.size(2))
 
 
+@_meta("_thnn_fused_lstm_cell")
+def _lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
+    return cx.new_empty(cx.shape), cx.new_empty(cx.shape), input_gates.new_empty(input_gates.shape)
+
+
 @_meta("_thnn_fused_gru_cell")
 def _gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
     return hx.new_empty(hx.shape), hx.new_empty(hx.size(0), hx.size(1) * 5)
@@ -101,8 +111,15 @@ def _like_second(grad, self, *rest, **options):
     return torch.empty_like(self)
 
 
-for _name in ("binomial", "_sample_dirichlet", "_masked_softmax", "_masked_softmax_backward",
-              "_logcumsumexp", "glu_jvp", "_add_relu.Scalar"):
+for _name in (
+    "binomial",
+    "_sample_dirichlet",
+    "_masked_softmax",
+    "_masked_softmax_backward",
+    "_logcumsumexp",
+    "glu_jvp",
+    "_add_relu.Scalar",
+):
     _meta(_name)(_like)
 for _name in ("multi_margin_loss_backward", "multilabel_margin_loss_backward"):
     _meta(_name)(_like_second)
@@ -127,6 +144,13 @@ def _changes_in_place(*lists, **options):
     return None
 
 
-for _name in ("_fused_sgd_", "_fused_sgd_.tensor_lr", "_fused_adagrad_", "_fused_adagrad_.tensor_lr",
-              "_fused_adam_.tensor_lr", "_fused_adamw_", "_fused_adamw_.tensor_lr"):
+for _name in (
+    "_fused_sgd_",
+    "_fused_sgd_.tensor_lr",
+    "_fused_adagrad_",
+    "_fused_adagrad_.tensor_lr",
+    "_fused_adam_.tensor_lr",
+    "_fused_adamw_",
+    "_fused_adamw_.tensor_lr",
+):
     _meta(_name)(_changes_in_place)
