@@ -19,7 +19,7 @@ AT = torch.tensor([[0, -1], [2, 1]])
         (slice(None), AT),
         (AT, slice(None), AT),
         (slice(None), AT, torch.tensor([1, 2])),
-        (torch.tensor(1), I),
+        (torch.tensor(1), AT),
         (..., AT),
         (torch.zeros(0, dtype=torch.long),),
         (torch.tensor([True, False, True]),),
