@@ -29,6 +29,9 @@ RANDOM = re.compile(
     r"new_empty|new_empty_strided|.*dropout.*|nn.functional.rrelu|nn.functional.alpha_dropout|"
     r"nn.functional.fractional_max_pool.*|.*lowrank|torch.ops.aten._efficient_attention_forward)$"
 )
+# Which of several equal elements an index names is left open by PyTorch.
+TIES = {"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian", "max.reduction_with_dim"}
+SKIP = {"as_strided.partial_views"}  # samples reach outside the tensor, into storage that does not move
 # Sums of many terms and iterated functions get more room than assert_close's own.
 LOOSE = {torch.float32: (2e-5, 2e-5), torch.float64: (1e-9, 1e-9), torch.bfloat16: (2e-2, 1e-2),
          torch.float16: (4e-3, 2e-3), torch.complex64: (2e-5, 2e-5), torch.complex128: (1e-9, 1e-9)}
@@ -161,13 +164,15 @@ def check_sample(op, sample, variant, grad, options):
     moved = to_device(sample, options.device)
     try:
         actual, actual_grads = run(op, moved, variant, grad)
-        if RANDOM.match(op.name):
+        if RANDOM.match(op.name) or sample[2].get("dropout_p") or sample[2].get("training"):
             for e, a in zip(tensors(expected), tensors(actual)):
                 if e.shape != a.shape or e.dtype != a.dtype:
                     return "mismatch", f"random: {a.shape} {a.dtype}, expected {e.shape} {e.dtype}"
             [t.cpu() for t in tensors(actual)]
             return "pass", ""
         wrong = same(expected, actual, variant)
+        if wrong and op.name in TIES and "torch.int64" in wrong and sample[0].dtype not in (torch.float32, torch.float64):
+            wrong = None
         for i, (e, a) in enumerate(zip(expected_grads, actual_grads)):
             if not wrong and (e is None) != (a is None):
                 wrong = f"grad[{i}]: {'missing' if a is None else 'unexpected'}"
@@ -271,7 +276,7 @@ def main():
     for op in op_db:
         name = op.name + (f".{op.variant_test_name}" if op.variant_test_name else "")
         wanted = [d for d in dtypes if d in op.dtypes]
-        if not wanted or not re.search(options.regex, name):
+        if not wanted or name in SKIP or not re.search(options.regex, name):
             continue
         for result in fork_op(op, wanted, options):
             totals[result["outcome"]] += 1

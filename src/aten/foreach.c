@@ -19,9 +19,6 @@ static tt_value_t element(tt_lower_t *L, uint32_t arg, uint32_t i, tt_dtype_t d)
     default: return tt_lower_operand(L, arg, d);
   }
 }
-static bool is_compared(int kind) {
-  return kind == TT_B_MAXIMUM || kind == TT_B_MINIMUM;
-}
 
 TT_LOWER(foreach_unary) {
   for (uint32_t i = 0; i < L->out_count; i++) {
@@ -34,11 +31,14 @@ TT_LOWER(foreach_unary) {
 TT_LOWER(foreach_binary) {
   tt_build_t *b = L->b;
   int kind = param & 0xff;
-  uint32_t first = param & TT__REVERSED ? 1 : 0;
+  bool reversed = param & TT__REVERSED;
   for (uint32_t i = 0; i < L->out_count; i++) {
-    tt_dtype_t d = is_compared(kind) ? tt_lower_out_dtype(L, i) : out_opmath(L, i);
-    tt_value_t x = element(L, 0, i, d), y = element(L, 1, i, d);
-    if (first == 0 && tt_lower_has(L, 2) && !tt_lower_scalar_is(L, 2, 1)) {
+    // Only products and quotients take a number as it is; the others round it first.
+    bool exact = kind == TT_B_MUL || kind == TT_B_DIV;
+    tt_dtype_t d = out_opmath(L, i), read_as = exact ? d : tt_lower_out_dtype(L, i);
+    tt_value_t x = tt_emit_convert(b, element(L, 0, i, read_as), d);
+    tt_value_t y = tt_emit_convert(b, element(L, 1, i, read_as), d);
+    if (!reversed && tt_lower_has(L, 2) && !tt_lower_scalar_is(L, 2, 1)) {
       y = tt__mul(b, y, tt_lower_scalar(L, 2, d));
     }
     tt_lower_return(L, i, tt__binary(b, kind, x, y));

@@ -121,8 +121,9 @@ static inline tt_value_t tt__reshape_out(tt_lower_t *L, uint32_t i, tt_value_t x
 
 // --- operands (pointwise.c) --------------------------------------------------------------------
 // Tensor or Scalar argument as `dtype`, then as the type PyTorch computes in. A Python number skips
-// the first rounding, as in PyTorch's CPU kernels.
+// the first rounding, as in PyTorch's CPU kernels of products and quotients; not in the others'.
 tt_value_t tt__operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype);
+tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype);
 tt_value_t tt__widen(tt_build_t *b, tt_value_t x);  // to tt_lower_opmath of its dtype
 // A Scalar argument in the opmath type of `dtype`.
 static inline tt_value_t tt__scalar(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {

@@ -21,10 +21,11 @@ static tt_value_t optional(tt_lower_t *L, uint32_t arg) {
   if (!tt_lower_has(L, arg)) return TT_NO_VALUE;
   return tt_emit_reshape(L->b, tt_lower_tensor_as(L, arg, TT_F64), 0, NULL);
 }
-static step_t begin(tt_lower_t *L, uint32_t maximize_arg) {
+// grad_scale and found_inf stand from `scale_arg` on.
+static step_t begin(tt_lower_t *L, uint32_t maximize_arg, uint32_t scale_arg) {
   step_t s = {.L = L, .n = tt_lower_list_count(L, 0), .skip = TT_NO_VALUE};
-  s.grad_scale = optional(L, maximize_arg + 1);
-  tt_value_t found = optional(L, maximize_arg + 2);
+  s.grad_scale = optional(L, scale_arg);
+  tt_value_t found = optional(L, scale_arg + 1);
   if (found != TT_NO_VALUE) s.skip = tt__cmpc(L->b, TT_EQ, found, 1);
   s.maximize = tt_lower_int(L, maximize_arg, 0);
   return s;
@@ -76,7 +77,7 @@ static tt_value_t step_count(step_t *s, uint32_t arg, uint32_t i) {
 // grad_scale, found_inf); param 1: AdamW, whose decay shrinks the parameter itself.
 TT_LOWER(fused_adam) {
   tt_build_t *b = L->b;
-  step_t s = begin(L, 12);
+  step_t s = begin(L, 12, 13);
   bool amsgrad = tt_lower_int(L, 11, 0);
   tt_value_t lr = number(&s, 6), beta1 = number(&s, 7), beta2 = number(&s, 8);
   lr = tt_emit_reshape(b, lr, 0, NULL);
@@ -112,11 +113,7 @@ TT_LOWER(fused_adam) {
 // is_first_step, grad_scale, found_inf)
 TT_LOWER0(fused_sgd) {
   tt_build_t *b = L->b;
-  step_t s = begin(L, 8);
-  // Here is_first_step stands between maximize and the scale.
-  s.grad_scale = optional(L, 10);
-  tt_value_t found = optional(L, 11);
-  s.skip = found == TT_NO_VALUE ? found : tt__cmpc(b, TT_EQ, found, 1);
+  step_t s = begin(L, 8, 10);
   bool momentum = tt_lower_list_count(L, 2) > 0, first = tt_lower_int(L, 9, 0);
   for (uint32_t i = 0; i < s.n; i++) {
     load(&s, i);
@@ -139,7 +136,7 @@ TT_LOWER0(fused_sgd) {
 // (params, grads, sums, steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale, found_inf)
 TT_LOWER0(fused_adagrad) {
   tt_build_t *b = L->b;
-  step_t s = begin(L, 8);
+  step_t s = begin(L, 8, 9);
   tt_value_t lr = tt_emit_reshape(b, number(&s, 4), 0, NULL);
   for (uint32_t i = 0; i < s.n; i++) {
     load(&s, i);

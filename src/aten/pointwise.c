@@ -13,6 +13,10 @@ tt_value_t tt__operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), wide);
 }
 
+tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
+  return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), tt_lower_opmath(dtype));
+}
+
 // --- functions of two values -----------------------------------------------------------------------
 static tt_value_t pw_atan2(tt_build_t *b, tt_value_t x, tt_value_t y) {
   return tt_emit_binary(b, TT_OP_ATAN2, x, y);
@@ -119,10 +123,12 @@ TT_LOWER(binary) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   tt_value_t x, y;
   switch (functions[param].cls) {
-    case ARITH:
-      x = tt__operand(L, 0, d);
-      y = tt__operand(L, 1, d);
+    case ARITH: {
+      bool exact = param == TT_B_MUL || param == TT_B_DIV;
+      x = exact ? tt__operand(L, 0, d) : tt__rounded_operand(L, 0, d);
+      y = exact ? tt__operand(L, 1, d) : tt__rounded_operand(L, 1, d);
       break;
+    }
     case COMPARE: d = tt_lower_promote(L, 0, 1);  // fall through
     case EXACT:
       x = tt_lower_operand(L, 0, d);
@@ -144,7 +150,7 @@ TT_LOWER(add) {
   tt_build_t *b = L->b;
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   bool reversed = param & TT__REVERSED;
-  tt_value_t x = tt__operand(L, reversed ? 1 : 0, d), y = tt__operand(L, reversed ? 0 : 1, d);
+  tt_value_t x = tt__rounded_operand(L, reversed, d), y = tt__rounded_operand(L, !reversed, d);
   if (tt_lower_has(L, 2) && !tt_lower_scalar_is(L, 2, 1)) {
     y = tt__mul(b, y, tt__scalar(L, 2, d));
   }
@@ -181,10 +187,13 @@ void tt__check_divisor(tt_lower_t *L, tt_value_t y) {
 
 typedef enum { DIV_TRUNC, DIV_FLOOR, DIV_REMAINDER, DIV_FMOD, DIV_MODE } division_t;
 
-static tt_value_t divide(tt_build_t *b, int how, tt_value_t x, tt_value_t y) {
+// A small float's quotient is rounded to it before it is truncated, as on the CPU.
+static tt_value_t divide(tt_build_t *b, int how, tt_value_t x, tt_value_t y, tt_dtype_t dtype) {
   bool integer = tt_dtype_is_int(tt_build_dtype(b, x));
   switch (how) {
-    case DIV_TRUNC: return integer ? tt__div(b, x, y) : tt__trunc(b, tt__div(b, x, y));
+    case DIV_TRUNC:
+      if (integer) return tt__div(b, x, y);
+      return tt__trunc(b, tt__widen(b, tt_emit_convert(b, tt__div(b, x, y), dtype)));
     case DIV_FLOOR: return tt__floor_div(b, x, y);
     case DIV_REMAINDER: return tt__remainder(b, x, y);
     case DIV_FMOD: return tt__rem(b, x, y);
@@ -201,7 +210,7 @@ TT_LOWER(division) {
     param = mode->count == 5 && memcmp(mode->u.string, "floor", 5) == 0 ? DIV_FLOOR : DIV_TRUNC;
   }
   tt__check_divisor(L, y);
-  tt_lower_return(L, 0, divide(L->b, param, x, y));
+  tt_lower_return(L, 0, divide(L->b, param, x, y, d));
 }
 
 // --- powers --------------------------------------------------------------------------------------

@@ -259,15 +259,10 @@ TT_LOWER0(logit) {
   tt_lower_return(L, 0, tt__log(b, tt__div(b, x, tt__rsubc(b, 1, x))));
 }
 
-TT_LOWER0(nan_to_num) {
+// nan_to_num(self, nan, posinf, neginf) of real numbers; what is left out is 0 and the type's limits.
+static tt_value_t without_infinities(tt_lower_t *L, tt_value_t x) {
   tt_build_t *b = L->b;
-  tt_value_t x = tt_lower_tensor(L, 0);
   tt_dtype_t d = tt_build_dtype(b, x);
-  if (!tt_dtype_is_float(d)) {
-    if (tt_dtype_is_complex(d)) tt_lower_unsupported(L, "nan_to_num of complex numbers");
-    tt_lower_return(L, 0, x);
-    return;
-  }
   double largest = d == TT_F64    ? 0x1.fffffffffffffp+1023
                    : d == TT_F32  ? 0x1.fffffep+127
                    : d == TT_BF16 ? 0x1.fep+127
@@ -277,5 +272,15 @@ TT_LOWER0(nan_to_num) {
   tt_value_t low = tt_lower_has(L, 3) ? tt_lower_scalar(L, 3, d) : tt_emit_scalar(b, d, -largest);
   tt_value_t y = tt__select(b, tt__isnan(b, x), nan, x);
   y = tt__select(b, tt__cmpc(b, TT_EQ, x, INFINITY), top, y);
-  tt_lower_return(L, 0, tt__select(b, tt__cmpc(b, TT_EQ, x, -INFINITY), low, y));
+  return tt__select(b, tt__cmpc(b, TT_EQ, x, -INFINITY), low, y);
+}
+TT_LOWER0(nan_to_num) {
+  tt_build_t *b = L->b;
+  tt_value_t x = tt_lower_tensor(L, 0);
+  if (is_complex(b, x)) {
+    x = tt__complex(b, without_infinities(L, real_of(b, x)), without_infinities(L, imag_of(b, x)));
+  } else if (is_float(b, x)) {
+    x = without_infinities(L, x);
+  }
+  tt_lower_return(L, 0, x);
 }

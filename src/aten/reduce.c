@@ -56,9 +56,12 @@ tt_value_t tt__apply_reduction(tt_build_t *b, tt_value_t x, int64_t reduction) {
 
 static tt_value_t logsumexp(tt_build_t *b, tt_value_t x, const int64_t *dims, uint32_t count,
                             bool keepdim) {
-  if (count == 0) return x;
-  tt_value_t top = reduce(b, TT_OP_MAXIMUM, x, dims, count, true);
+  bool is_complex = tt_dtype_is_complex(tt_build_dtype(b, x));
+  if (count == 0 && !is_complex) return x;
+  tt_value_t real = is_complex ? tt_emit_unary(b, TT_OP_REAL, x) : x;
+  tt_value_t top = reduce(b, TT_OP_MAXIMUM, real, dims, count, true);
   top = tt__select_yes(b, tt__isinf(b, top), 0, top);
+  top = tt_emit_convert(b, top, tt_build_dtype(b, x));
   tt_value_t e = tt__exp(b, tt__sub(b, x, top));
   tt_value_t r = tt__log(b, reduce(b, TT_OP_ADD, e, dims, count, keepdim));
   const tt_type_t *t = tt_build_type(b, r);
@@ -86,10 +89,6 @@ TT_LOWER(reduce) {
     if (kind == TT_R_COUNT) x = tt_emit_convert(b, x, TT_S64);
   } else if (kind != TT_R_MAX && kind != TT_R_MIN) {
     x = tt__widen(b, tt_dtype_is_complex(d) && !tt_dtype_is_complex(out) ? x : tt_emit_convert(b, x, out));
-  }
-  if (kind == TT_R_LOGSUMEXP && tt_dtype_is_complex(d)) {
-    tt_lower_unsupported(L, "complex numbers");
-    return;
   }
   if ((kind == TT_R_MAX || kind == TT_R_MIN) && n && reduced_elements(b, x, dims, n) == 0 &&
       tt__product(L->outs[0].sizes, L->outs[0].rank) > 0) {
