@@ -32,7 +32,9 @@ static tt_value_t evenly_spaced(tt_lower_t *L, tt_dtype_t d) {
 static tt_dtype_t spacing_dtype(tt_dtype_t d) { return is_int(d) ? TT_F64 : tt_lower_opmath(d); }
 
 // linspace(start, end, steps); each end a number or a 0-d tensor.
-TT_LOWER0(linspace) { tt_lower_return(L, 0, evenly_spaced(L, spacing_dtype(tt_lower_out_dtype(L, 0)))); }
+TT_LOWER0(linspace) {
+  tt_lower_return(L, 0, evenly_spaced(L, spacing_dtype(tt_lower_out_dtype(L, 0))));
+}
 // logspace(start, end, steps, base)
 TT_LOWER0(logspace) {
   tt_dtype_t d = spacing_dtype(tt_lower_out_dtype(L, 0));
@@ -48,7 +50,8 @@ TT_LOWER0(eye) {
 
 // tril_indices(row, col, offset), triu_indices: param 0, 1. The result is static.
 TT_LOWER(triangle_indices) {
-  int64_t rows = tt_lower_int(L, 0, 0), cols = tt_lower_int(L, 1, 0), offset = tt_lower_int(L, 2, 0);
+  int64_t rows = tt_lower_int(L, 0, 0), cols = tt_lower_int(L, 1, 0),
+          offset = tt_lower_int(L, 2, 0);
   int64_t n = L->outs[0].sizes[1], k = 0;
   int64_t *values = TT_SCRATCH(L->b, int64_t, 2 * n);
   if (!values) return;
@@ -71,7 +74,8 @@ TT_LOWER(triangle) {
     tt_lower_return(L, 0, x);
     return;
   }
-  tt_value_t row = tt__iota(b, 2, t->dims + t->rank - 2, 0), col = tt__iota(b, 2, t->dims + t->rank - 2, 1);
+  tt_value_t row = tt__iota(b, 2, t->dims + t->rank - 2, 0),
+             col = tt__iota(b, 2, t->dims + t->rank - 2, 1);
   int64_t offset = tt_lower_int(L, 1, 0), most = INT32_MAX / 2;
   if (offset > most) offset = most;
   if (offset < -most) offset = -most;

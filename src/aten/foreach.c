@@ -13,10 +13,13 @@ static tt_dtype_t out_opmath(const tt_lower_t *L, uint32_t i) {
 // Element i of an operand, whatever its form: a list of tensors or numbers, one tensor, one number.
 static tt_value_t element(tt_lower_t *L, uint32_t arg, uint32_t i, tt_dtype_t d) {
   switch (tt_lower_arg(L, arg)->kind) {
-    case TT_ARG_TENSORS: return tt_emit_convert(L->b, tt_lower_list_tensor(L, arg, i), d);
+    case TT_ARG_TENSORS:
+      return tt_emit_convert(L->b, tt_lower_list_tensor(L, arg, i), d);
     case TT_ARG_SCALARS:
-    case TT_ARG_FLOATS: return tt_lower_list_scalar(L, arg, i, d);
-    default: return tt_lower_operand(L, arg, d);
+    case TT_ARG_FLOATS:
+      return tt_lower_list_scalar(L, arg, i, d);
+    default:
+      return tt_lower_operand(L, arg, d);
   }
 }
 
@@ -63,7 +66,8 @@ TT_LOWER(foreach_addc) {
 TT_LOWER0(foreach_lerp) {
   for (uint32_t i = 0; i < L->out_count; i++) {
     tt_dtype_t d = out_opmath(L, i);
-    tt_lower_return(L, i, tt__lerp(L->b, element(L, 0, i, d), element(L, 1, i, d), element(L, 2, i, d)));
+    tt_lower_return(L, i,
+                    tt__lerp(L->b, element(L, 0, i, d), element(L, 1, i, d), element(L, 2, i, d)));
   }
 }
 
@@ -77,7 +81,8 @@ TT_LOWER(foreach_reduce) {
     if (param == TT_R_MAX) {
       x = rank ? tt_emit_reduce(L->b, TT_OP_MAXIMUM, x, dims, rank, false) : x;
     } else {
-      if (!tt_dtype_is_complex(tt_build_dtype(L->b, x))) x = tt_emit_convert(L->b, x, out_opmath(L, i));
+      if (!tt_dtype_is_complex(tt_build_dtype(L->b, x)))
+        x = tt_emit_convert(L->b, x, out_opmath(L, i));
       x = tt__norm(L->b, x, tt_lower_static_float(L, 1, 2), dims, rank, false);
     }
     tt_lower_return(L, i, x);
@@ -113,10 +118,12 @@ TT_LOWER0(amp_update) {
   tt_build_t *b = L->b;
   tt_value_t scale = tt_lower_tensor_as(L, 0, TT_F32), tracker = tt_lower_tensor_as(L, 1, TT_S32);
   tt_value_t found = tt__cmpc(b, TT_NE, tt_lower_tensor_as(L, 2, TT_F32), 0);
-  tt_value_t next = tt__addc(b, tracker, 1), due = tt__cmpc(b, TT_EQ, next, (double)tt_lower_int(L, 5, 2000));
+  tt_value_t next = tt__addc(b, tracker, 1),
+             due = tt__cmpc(b, TT_EQ, next, (double)tt_lower_int(L, 5, 2000));
   tt_value_t grown = tt__mul(b, scale, tt_lower_scalar(L, 3, TT_F32));
   grown = tt__select(b, tt_emit_unary(b, TT_OP_IS_FINITE, grown), grown, scale);
   tt_value_t kept = tt__select(b, due, grown, scale);
-  tt_lower_return(L, 0, tt__select(b, found, tt__mul(b, scale, tt_lower_scalar(L, 4, TT_F32)), kept));
+  tt_lower_return(L, 0,
+                  tt__select(b, found, tt__mul(b, scale, tt_lower_scalar(L, 4, TT_F32)), kept));
   tt_lower_return(L, 1, tt__select_yes(b, tt__or(b, found, due), 0, next));
 }

@@ -38,7 +38,8 @@ TT_LOWER(smooth_l1) {
     far = tt__sub(b, z, tt__mulc(b, width, 0.5));
   }
   tt_value_t inside = param ? tt__le(b, z, width) : tt__lt(b, z, width);
-  tt_lower_return(L, 0, tt__apply_reduction(b, tt__select(b, inside, near, far), tt_lower_int(L, 2, 1)));
+  tt_lower_return(L, 0,
+                  tt__apply_reduction(b, tt__select(b, inside, near, far), tt_lower_int(L, 2, 1)));
 }
 // (grad, self, target, reduction, beta or delta)
 TT_LOWER(smooth_l1_backward) {
@@ -47,7 +48,8 @@ TT_LOWER(smooth_l1_backward) {
   tt_value_t sign = tt__unary(b, TT_U_SIGN, d, tt_build_dtype(b, d));
   tt_value_t far = param ? tt__mul(b, sign, width) : sign, near = param ? d : tt__div(b, d, width);
   tt_value_t size = tt__abs(b, d), inside = param ? tt__le(b, size, width) : tt__lt(b, size, width);
-  tt_lower_return(L, 0, spread(b, in(L, 0), tt__select(b, inside, near, far), tt_lower_int(L, 3, 1)));
+  tt_lower_return(L, 0,
+                  spread(b, in(L, 0), tt__select(b, inside, near, far), tt_lower_int(L, 3, 1)));
 }
 
 // binary_cross_entropy(self, target, weight, reduction); logarithms stop at -100.
@@ -58,7 +60,8 @@ TT_LOWER0(bce) {
   tt_value_t bad = tt__sum(b, tt_emit_convert(b, tt__not(b, inside), TT_S32));
   tt_lower_check(L, tt__cmpc(b, TT_EQ, bad, 0), TT_INVALID_ARGUMENT,
                  "all elements of input should be between 0 and 1");
-  tt_value_t yes = tt__max(b, tt__log(b, x), low), no = tt__max(b, tt__log1p(b, tt__neg(b, x)), low);
+  tt_value_t yes = tt__max(b, tt__log(b, x), low),
+             no = tt__max(b, tt__log1p(b, tt__neg(b, x)), low);
   tt_value_t r = tt__sub(b, tt__mul(b, tt__addc(b, y, -1), no), tt__mul(b, y, yes));
   if (tt_lower_has(L, 2)) r = tt__mul(b, r, in(L, 2));
   tt_lower_return(L, 0, tt__apply_reduction(b, r, tt_lower_int(L, 3, 1)));
@@ -72,7 +75,8 @@ TT_LOWER0(bce_backward) {
   tt_lower_return(L, 0, spread(b, in(L, 0), d, tt_lower_int(L, 4, 1)));
 }
 
-// --- softmax -----------------------------------------------------------------------------------------
+// --- softmax
+// -----------------------------------------------------------------------------------------
 static tt_value_t along(tt_build_t *b, tt_op_t op, tt_value_t x, int64_t dim) {
   return tt__rank(b, x) ? tt_emit_reduce(b, op, x, &dim, 1, true) : x;
 }
@@ -125,7 +129,8 @@ TT_LOWER0(masked_softmax) {
   int64_t dim = tt_lower_has(L, 2) ? tt_lower_dim(L, 2, rank) : (int64_t)rank - 1;
   tt_value_t top = along(b, TT_OP_MAXIMUM, tt__select_yes(b, mask, -INFINITY, x), dim);
   top = tt__select_yes(b, tt__cmpc(b, TT_EQ, top, -INFINITY), 0, top);
-  tt_value_t e = tt__select_yes(b, mask, 0, tt__exp(b, tt__sub(b, x, top))), sum = along(b, TT_OP_ADD, e, dim);
+  tt_value_t e = tt__select_yes(b, mask, 0, tt__exp(b, tt__sub(b, x, top))),
+             sum = along(b, TT_OP_ADD, e, dim);
   tt_lower_return(L, 0, tt__div(b, e, tt__select_yes(b, tt__cmpc(b, TT_EQ, sum, 0), 1, sum)));
 }
 // _masked_softmax_backward(grad, output, mask, dim)

@@ -35,7 +35,8 @@ static classes_t classes(tt_lower_t *L, tt_value_t x, uint32_t target_arg, uint3
   c.count = t->dims[c.dim];
   tt_value_t target = with_dim(b, tt_lower_tensor_as(L, target_arg, TT_S64), c.dim, t->rank);
   c.kept = tt__ne(b, target, tt_emit_splat_int(b, TT_S64, 0, NULL, ignored));
-  tt_value_t range = tt__and(b, tt__cmpc(b, TT_GE, target, 0), tt__cmpc(b, TT_LT, target, (double)c.count));
+  tt_value_t range =
+      tt__and(b, tt__cmpc(b, TT_GE, target, 0), tt__cmpc(b, TT_LT, target, (double)c.count));
   tt_value_t bad = tt__and(b, c.kept, tt__not(b, range));
   bad = tt__sum(b, tt_emit_convert(b, bad, TT_S32));
   tt_lower_check(L, tt__cmpc(b, TT_EQ, bad, 0), TT_INDEX, "Target is out of bounds.");
@@ -78,11 +79,13 @@ TT_LOWER0(nll_loss_backward) {
   tt_value_t part = tt__neg(b, tt__mul(b, c.weight, g));
   part = tt__select_no(b, c.kept, part, 0);
   const tt_type_t *t = tt_build_type(b, x);
-  tt_lower_return(L, 0, tt__zero_unless(b, c.here, tt_emit_broadcast_to(b, part, t->rank, t->dims)));
+  tt_lower_return(L, 0,
+                  tt__zero_unless(b, c.here, tt_emit_broadcast_to(b, part, t->rank, t->dims)));
 }
 
-// --- margins -------------------------------------------------------------------------------------------
-// Rows of samples: [n, c], a single sample as one row.
+// --- margins
+// ------------------------------------------------------------------------------------------- Rows
+// of samples: [n, c], a single sample as one row.
 static tt_value_t rows(tt_build_t *b, tt_value_t x) {
   const tt_type_t *t = tt_build_type(b, x);
   const int64_t dims[2] = {t->rank == 2 ? t->dims[0] : 1, t->rank ? t->dims[t->rank - 1] : 1};
@@ -96,16 +99,19 @@ static tt_value_t column(tt_build_t *b, tt_value_t x, int64_t n) {
 static tt_value_t hinge(tt_lower_t *L, const classes_t *c, tt_value_t x, uint32_t margin_arg) {
   tt_build_t *b = L->b;
   tt_value_t picked = tt_emit_take_along(b, x, c->index, 1);
-  tt_value_t z = tt__add(b, tt__sub(b, x, picked), tt_lower_scalar(L, margin_arg, tt_build_dtype(b, x)));
+  tt_value_t z =
+      tt__add(b, tt__sub(b, x, picked), tt_lower_scalar(L, margin_arg, tt_build_dtype(b, x)));
   return tt__select_yes(b, c->here, 0, tt__max(b, z, tt__num(b, z, 0)));
 }
 // The target argument of one row may be rank 0 or 1: classes() wants [n, 1].
-static classes_t margin_classes(tt_lower_t *L, tt_value_t x, uint32_t target_arg, uint32_t weight_arg) {
+static classes_t margin_classes(tt_lower_t *L, tt_value_t x, uint32_t target_arg,
+                                uint32_t weight_arg) {
   tt_build_t *b = L->b;
   classes_t c = {.dim = 1, .count = tt__dim(b, x, 1)};
   const tt_type_t *t = tt_build_type(b, x);
   tt_value_t target = column(b, tt_lower_tensor_as(L, target_arg, TT_S64), t->dims[0]);
-  tt_value_t range = tt__and(b, tt__cmpc(b, TT_GE, target, 0), tt__cmpc(b, TT_LT, target, (double)c.count));
+  tt_value_t range =
+      tt__and(b, tt__cmpc(b, TT_GE, target, 0), tt__cmpc(b, TT_LT, target, (double)c.count));
   tt_value_t bad = tt__sum(b, tt_emit_convert(b, tt__not(b, range), TT_S32));
   tt_lower_check(L, tt__cmpc(b, TT_EQ, bad, 0), TT_INVALID_ARGUMENT, "target out of range");
   c.index = tt_emit_convert(b, tt__select_no(b, range, target, 0), TT_S32);
@@ -125,7 +131,8 @@ TT_LOWER0(multi_margin) {
   tt_value_t loss = tt_emit_reduce(b, TT_OP_ADD, tt__mul(b, z, c.weight), &one, 1, false);
   loss = tt__divc(b, loss, (double)c.count);
   int64_t reduction = tt_lower_int(L, 5, 1);
-  tt_lower_return(L, 0, reduction ? tt__apply_reduction(b, loss, reduction) : tt__reshape_out(L, 0, loss));
+  tt_lower_return(
+      L, 0, reduction ? tt__apply_reduction(b, loss, reduction) : tt__reshape_out(L, 0, loss));
 }
 // multi_margin_loss_backward(grad, self, target, p, margin, weight, reduction)
 TT_LOWER0(multi_margin_backward) {
@@ -147,7 +154,8 @@ TT_LOWER0(multi_margin_backward) {
 }
 
 // The classes a row of targets names: those before its first negative entry. [n, k] and [n, c].
-static void label_sets(tt_lower_t *L, tt_value_t target, tt_value_t *out_valid, tt_value_t *out_here) {
+static void label_sets(tt_lower_t *L, tt_value_t target, tt_value_t *out_valid,
+                       tt_value_t *out_here) {
   tt_build_t *b = L->b;
   const tt_type_t *t = tt_build_type(b, target);
   tt_value_t ends = tt_emit_convert(b, tt__cmpc(b, TT_LT, target, 0), TT_S32);
@@ -173,14 +181,17 @@ static tt_value_t label_hinge(tt_build_t *b, tt_value_t x, tt_value_t target, tt
 // multilabel_margin_loss_forward(self, target, reduction) -> (output, is_target)
 TT_LOWER0(multilabel_margin) {
   tt_build_t *b = L->b;
-  tt_value_t x = rows(b, tt__opmath_tensor(L, 0)), target = rows(b, tt_lower_tensor_as(L, 1, TT_S64)), valid, here;
+  tt_value_t x = rows(b, tt__opmath_tensor(L, 0)),
+             target = rows(b, tt_lower_tensor_as(L, 1, TT_S64)), valid, here;
   label_sets(L, target, &valid, &here);
   const int64_t inner[2] = {1, 2};
   tt_value_t is_target = tt_emit_reduce(b, TT_OP_OR, here, inner, 1, false);
   tt_value_t z = label_hinge(b, x, target, valid, is_target);
-  tt_value_t loss = tt__divc(b, tt_emit_reduce(b, TT_OP_ADD, z, inner, 2, false), (double)tt__dim(b, x, 1));
+  tt_value_t loss =
+      tt__divc(b, tt_emit_reduce(b, TT_OP_ADD, z, inner, 2, false), (double)tt__dim(b, x, 1));
   int64_t reduction = tt_lower_int(L, 2, 1);
-  tt_lower_return(L, 0, reduction ? tt__apply_reduction(b, loss, reduction) : tt__reshape_out(L, 0, loss));
+  tt_lower_return(
+      L, 0, reduction ? tt__apply_reduction(b, loss, reduction) : tt__reshape_out(L, 0, loss));
   tt_lower_return(L, 1, tt__reshape_out(L, 1, is_target));
 }
 // multilabel_margin_loss_backward(grad, self, target, reduction, is_target)

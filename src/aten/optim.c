@@ -1,5 +1,6 @@
-// The fused optimizers: every parameter's step in one program. The step's own numbers (learning rate,
-// bias corrections) are worked out in f64 once a parameter, the elements in the parameter's opmath.
+// The fused optimizers: every parameter's step in one program. The step's own numbers (learning
+// rate, bias corrections) are worked out in f64 once a parameter, the elements in the parameter's
+// opmath.
 //
 // Results, as the mutated lists stand in the schema: parameters, gradients, then the state.
 #include <math.h>
@@ -9,8 +10,8 @@
 // What the lists have in common: one element's values, and what found_inf says.
 typedef struct step_s {
   tt_lower_t *L;
-  uint32_t n;            // parameters
-  tt_value_t skip;       // i1: nothing changes; TT_NO_VALUE where found_inf is not given
+  uint32_t n;             // parameters
+  tt_value_t skip;        // i1: nothing changes; TT_NO_VALUE where found_inf is not given
   tt_value_t grad_scale;  // f64 or TT_NO_VALUE
   bool maximize;
   tt_dtype_t d;  // of the element at hand
@@ -46,7 +47,8 @@ static void load(step_t *s, uint32_t i) {
   s->param = tt_emit_convert(b, p, s->d);
   s->raw_grad = g;
   s->grad = tt_emit_convert(b, g, s->d);
-  if (s->grad_scale != TT_NO_VALUE) s->raw_grad = s->grad = tt__div(b, s->grad, plain(s, s->grad_scale));
+  if (s->grad_scale != TT_NO_VALUE)
+    s->raw_grad = s->grad = tt__div(b, s->grad, plain(s, s->grad_scale));
   if (s->maximize) s->grad = tt__neg(b, s->grad);
 }
 // Gives result `list` of element i, or what was there before where the step is skipped.
@@ -56,7 +58,8 @@ static void give(step_t *s, uint32_t list, uint32_t i, tt_value_t value, uint32_
   if (at >= s->L->out_count) return;
   value = tt_emit_convert(b, value, tt_lower_out_dtype(s->L, at));
   if (s->skip != TT_NO_VALUE) {
-    tt_value_t before = tt_emit_convert(b, tt_lower_list_tensor(s->L, arg, i), tt_lower_out_dtype(s->L, at));
+    tt_value_t before =
+        tt_emit_convert(b, tt_lower_list_tensor(s->L, arg, i), tt_lower_out_dtype(s->L, at));
     value = tt__select(b, s->skip, before, value);
   }
   tt_lower_return(s->L, at, value);
@@ -90,7 +93,8 @@ TT_LOWER(fused_adam) {
       s.param = tt__mul(b, s.param, plain(&s, keep));
     }
     tt_value_t t = step_count(&s, 5, i), m = state(&s, 2, i), v = state(&s, 3, i);
-    tt_value_t c1 = tt__rsubc(b, 1, tt__pow(b, beta1, t)), c2 = tt__rsubc(b, 1, tt__pow(b, beta2, t));
+    tt_value_t c1 = tt__rsubc(b, 1, tt__pow(b, beta1, t)),
+               c2 = tt__rsubc(b, 1, tt__pow(b, beta2, t));
     m = tt__add(b, m, tt__mul(b, tt__sub(b, s.grad, m), plain(&s, tt__rsubc(b, 1, beta1))));
     tt_value_t fresh = tt__mul(b, tt__square(b, s.grad), plain(&s, tt__rsubc(b, 1, beta2)));
     v = tt__add(b, tt__mul(b, v, plain(&s, beta2)), fresh);

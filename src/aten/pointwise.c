@@ -17,7 +17,8 @@ tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), tt_lower_opmath(dtype));
 }
 
-// --- functions of two values -----------------------------------------------------------------------
+// --- functions of two values
+// -----------------------------------------------------------------------
 static tt_value_t pw_atan2(tt_build_t *b, tt_value_t x, tt_value_t y) {
   return tt_emit_binary(b, TT_OP_ATAN2, x, y);
 }
@@ -74,8 +75,9 @@ static tt_value_t pw_gcd(tt_build_t *b, tt_value_t x, tt_value_t y) {
   tt_value_t sum = tt__add(b, x, y);
   const tt_type_t type = *tt_build_type(b, sum);
   bool has_sign = tt_dtype_is_signed_int(type.dtype);
-  tt_value_t init[2] = {tt_emit_broadcast_to(b, has_sign ? tt__abs(b, x) : x, type.rank, type.dims),
-                        tt_emit_broadcast_to(b, has_sign ? tt__abs(b, y) : y, type.rank, type.dims)};
+  tt_value_t init[2] = {
+      tt_emit_broadcast_to(b, has_sign ? tt__abs(b, x) : x, type.rank, type.dims),
+      tt_emit_broadcast_to(b, has_sign ? tt__abs(b, y) : y, type.rank, type.dims)};
   const tt_type_t types[2] = {type, type};
   tt_value_t args[2], out[2];
   int64_t dims[TT_MAX_RANK];
@@ -129,7 +131,8 @@ TT_LOWER(binary) {
       y = exact ? tt__operand(L, 1, d) : tt__rounded_operand(L, 1, d);
       break;
     }
-    case COMPARE: d = tt_lower_promote(L, 0, 1);  // fall through
+    case COMPARE:
+      d = tt_lower_promote(L, 0, 1);  // fall through
     case EXACT:
       x = tt_lower_operand(L, 0, d);
       y = tt_lower_operand(L, 1, d);
@@ -164,14 +167,14 @@ TT_LOWER(addc) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   tt_value_t t1 = tt__operand(L, 1, d);
   if (!tt_lower_scalar_is(L, 3, 1)) t1 = tt__mul(b, tt__scalar(L, 3, d), t1);
-  tt_lower_return(L, 0, tt__add(b, tt__operand(L, 0, d),
-                                tt__binary(b, param, t1, tt__operand(L, 2, d))));
+  tt_lower_return(L, 0,
+                  tt__add(b, tt__operand(L, 0, d), tt__binary(b, param, t1, tt__operand(L, 2, d))));
 }
 
 TT_LOWER0(lerp) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
-  tt_lower_return(L, 0, tt__lerp(L->b, tt__operand(L, 0, d), tt__operand(L, 1, d),
-                                 tt__operand(L, 2, d)));
+  tt_lower_return(L, 0,
+                  tt__lerp(L->b, tt__operand(L, 0, d), tt__operand(L, 1, d), tt__operand(L, 2, d)));
 }
 
 // --- division ----------------------------------------------------------------------------------
@@ -194,10 +197,14 @@ static tt_value_t divide(tt_build_t *b, int how, tt_value_t x, tt_value_t y, tt_
     case DIV_TRUNC:
       if (integer) return tt__div(b, x, y);
       return tt__trunc(b, tt__widen(b, tt_emit_convert(b, tt__div(b, x, y), dtype)));
-    case DIV_FLOOR: return tt__floor_div(b, x, y);
-    case DIV_REMAINDER: return tt__remainder(b, x, y);
-    case DIV_FMOD: return tt__rem(b, x, y);
-    default: return tt__div(b, x, y);
+    case DIV_FLOOR:
+      return tt__floor_div(b, x, y);
+    case DIV_REMAINDER:
+      return tt__remainder(b, x, y);
+    case DIV_FMOD:
+      return tt__rem(b, x, y);
+    default:
+      return tt__div(b, x, y);
   }
 }
 
@@ -220,8 +227,10 @@ TT_LOWER0(pow_scalar) {
   const tt_arg_t *exponent = tt_lower_arg(L, 1);
   tt_value_t x = tt__operand(L, 0, d);
   if (exponent->kind == TT_ARG_COMPLEX) {
-    tt_lower_return(L, 0, tt__pow(L->b, x, tt_emit_broadcast_to(
-        L->b, tt__scalar(L, 1, d), tt__rank(L->b, x), tt_build_type(L->b, x)->dims)));
+    tt_lower_return(L, 0,
+                    tt__pow(L->b, x,
+                            tt_emit_broadcast_to(L->b, tt__scalar(L, 1, d), tt__rank(L->b, x),
+                                                 tt_build_type(L->b, x)->dims)));
     return;
   }
   double e = tt_lower_static_float(L, 1, 1);
@@ -247,15 +256,16 @@ TT_LOWER0(where) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   tt_value_t p = tt_lower_tensor_as(L, 0, TT_I1);
   tt_value_t yes = tt_lower_operand(L, 1, d), no = tt_lower_operand(L, 2, d);
-  tt_lower_return(L, 0, tt__select(L->b, tt__to_out(L, 0, p), tt__to_out(L, 0, yes),
-                                   tt__to_out(L, 0, no)));
+  tt_lower_return(
+      L, 0, tt__select(L->b, tt__to_out(L, 0, p), tt__to_out(L, 0, yes), tt__to_out(L, 0, no)));
 }
 
 TT_LOWER0(masked_fill) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   tt_value_t x = tt_lower_operand(L, 0, d), p = tt_lower_tensor_as(L, 1, TT_I1);
-  tt_lower_return(L, 0, tt__select(L->b, tt__to_out(L, 0, p), tt__to_out(L, 0, tt_lower_operand(L, 2, d)),
-                                   tt__to_out(L, 0, x)));
+  tt_lower_return(L, 0,
+                  tt__select(L->b, tt__to_out(L, 0, p), tt__to_out(L, 0, tt_lower_operand(L, 2, d)),
+                             tt__to_out(L, 0, x)));
 }
 
 TT_LOWER0(fill) { tt_lower_return(L, 0, tt_lower_operand(L, 1, tt_lower_out_dtype(L, 0))); }

@@ -52,8 +52,9 @@ TT_LOWER0(gelu_backward) {
   out(L, tt__mul(b, g, d));
 }
 
-// --- exponential families --------------------------------------------------------------------------
-// elu(self, alpha, scale, input_scale)
+// --- exponential families
+// -------------------------------------------------------------------------- elu(self, alpha,
+// scale, input_scale)
 TT_LOWER0(elu) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0), scale = in(L, 2);
@@ -70,9 +71,10 @@ TT_LOWER0(elu_backward) {
   } else {
     low = tt__mul(b, tt__mul(b, input_scale, factor), tt__exp(b, tt__mul(b, x, input_scale)));
   }
-  out(L, tt__mul(b, g, tt__select(b, tt__cmpc(b, TT_LE, x, 0), low,
-                                  tt_emit_broadcast_to(b, scale, tt__rank(b, low),
-                                                       tt_build_type(b, low)->dims))));
+  out(L, tt__mul(b, g,
+                 tt__select(b, tt__cmpc(b, TT_LE, x, 0), low,
+                            tt_emit_broadcast_to(b, scale, tt__rank(b, low),
+                                                 tt_build_type(b, low)->dims))));
 }
 
 // softplus(self, beta, threshold)
@@ -114,7 +116,8 @@ TT_LOWER0(mish_backward) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 1), tail = tt__log1p(b, tt__exp(b, tt__neg(b, tt__abs(b, x))));
   tt_value_t t = tt__tanh(b, tt__add(b, tt__max(b, x, tt__num(b, x, 0)), tail));
-  tt_value_t inner = tt__mul(b, tt__mul(b, x, tt__sigmoid(b, x)), tt__rsubc(b, 1, tt__square(b, t)));
+  tt_value_t inner =
+      tt__mul(b, tt__mul(b, x, tt__sigmoid(b, x)), tt__rsubc(b, 1, tt__square(b, t)));
   out(L, tt__mul(b, in(L, 0), tt__add(b, t, inner)));
 }
 static tt_value_t conjugate(tt_build_t *b, tt_value_t x) {
@@ -147,7 +150,8 @@ TT_LOWER0(logit_backward) {
   out(L, tt__select(b, tt__cmpc(b, TT_LT, eps, 0), free, clamped));
 }
 
-// --- piecewise linear -------------------------------------------------------------------------------
+// --- piecewise linear
+// -------------------------------------------------------------------------------
 TT_LOWER0(leaky_relu) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0);
@@ -188,8 +192,8 @@ TT_LOWER0(hardshrink) {
 TT_LOWER0(softshrink) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0), lambda = in(L, 1);
-  tt_value_t low = tt__select(b, tt__lt(b, x, tt__neg(b, lambda)), tt__add(b, x, lambda),
-                              tt__mulc(b, x, 0));
+  tt_value_t low =
+      tt__select(b, tt__lt(b, x, tt__neg(b, lambda)), tt__add(b, x, lambda), tt__mulc(b, x, 0));
   out(L, tt__select(b, tt__gt(b, x, lambda), tt__sub(b, x, lambda), low));
 }
 // The gradient of hardshrink and softshrink: (grad, self, lambda).

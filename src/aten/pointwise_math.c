@@ -5,10 +5,14 @@
 
 static tt_dtype_t bits_dtype(tt_dtype_t d) {
   switch (tt_dtype_size(d)) {
-    case 1: return TT_S8;
-    case 2: return TT_S16;
-    case 4: return TT_S32;
-    default: return TT_S64;
+    case 1:
+      return TT_S8;
+    case 2:
+      return TT_S16;
+    case 4:
+      return TT_S32;
+    default:
+      return TT_S64;
   }
 }
 static tt_value_t bitcast(tt_build_t *b, tt_value_t x, tt_dtype_t d) {
@@ -46,8 +50,8 @@ void tt__frexp(tt_build_t *b, tt_value_t x, tt_value_t *out_mantissa, tt_value_t
   double tiny = d == TT_F64 ? 0x1p-1022 : 0x1p-126, up = d == TT_F64 ? 0x1p54 : 0x1p25;
   tt_value_t size = tt__abs(b, x);
   tt_value_t small = tt__cmpc(b, TT_LT, size, tiny);
-  tt_value_t special = tt__or(b, tt__cmpc(b, TT_EQ, size, 0),
-                              tt__not(b, tt_emit_unary(b, TT_OP_IS_FINITE, x)));
+  tt_value_t special =
+      tt__or(b, tt__cmpc(b, TT_EQ, size, 0), tt__not(b, tt_emit_unary(b, TT_OP_IS_FINITE, x)));
   tt_value_t i = bitcast(b, tt__select(b, small, tt__mulc(b, x, up), x), bits);
   tt_value_t e = tt_emit_binary(b, TT_OP_SHIFT_RIGHT_LOGICAL, i, integer(b, i, mantissa));
   e = tt__sub(b, tt__and(b, e, integer(b, i, mask)), integer(b, i, bias));

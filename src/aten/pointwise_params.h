@@ -148,14 +148,14 @@ typedef enum tt__unary_e {
 #define U(name, cls, fn) TT_U_##name,
   TT_UNARIES(U)
 #undef U
-  TT_U_COUNT,
+      TT_U_COUNT,
 } tt__unary_t;
 
 typedef enum tt__binary_e {
 #define B(name, cls, fn) TT_B_##name,
   TT_BINARIES(B)
 #undef B
-  TT_B_COUNT,
+      TT_B_COUNT,
 } tt__binary_t;
 
 // or'ed to a lowering's parameter

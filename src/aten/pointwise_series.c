@@ -1,5 +1,5 @@
-// Functions that take a loop: the Hurwitz zeta function, the incomplete gamma functions, polygamma and
-// the orthogonal polynomials. Computed in f64 whatever the operands' type.
+// Functions that take a loop: the Hurwitz zeta function, the incomplete gamma functions, polygamma
+// and the orthogonal polynomials. Computed in f64 whatever the operands' type.
 #include <math.h>
 
 #include "aten/emit.h"
@@ -26,8 +26,8 @@ static tt_value_t any(tt_build_t *b, tt_value_t p) {
   return tt_emit_reduce(b, TT_OP_OR, p, dims, rank, false);
 }
 
-// A loop over a counter (state 0, rank-0 f64) and tensors of one shape. `step` replaces the state; the
-// loop goes on while `more` holds and the counter is below `limit`.
+// A loop over a counter (state 0, rank-0 f64) and tensors of one shape. `step` replaces the state;
+// the loop goes on while `more` holds and the counter is below `limit`.
 #define LOOP_STATES 8
 typedef void (*step_t)(tt_build_t *b, tt_value_t *state);
 typedef tt_value_t (*more_t)(tt_build_t *b, const tt_value_t *state);
@@ -60,10 +60,18 @@ static void zeta_step(tt_build_t *b, tt_value_t *s) {
 
 // A sum of the first terms, then the Euler-Maclaurin tail; its constants are (2k)! / B_2k.
 tt_value_t tt__zeta(tt_build_t *b, tt_value_t x, tt_value_t q) {
-  static const double factors[] = {
-      12.0,          -720.0,          30240.0,       -1209600.0,      47900160.0, -1892437580.3183792,
-      74724249600.0, -2950130727918.1641, 116467828143500.67, -4597978722407472.6,
-      1.8152105401943546e+17, -7.1661652561756672e+18};
+  static const double factors[] = {12.0,
+                                   -720.0,
+                                   30240.0,
+                                   -1209600.0,
+                                   47900160.0,
+                                   -1892437580.3183792,
+                                   74724249600.0,
+                                   -2950130727918.1641,
+                                   116467828143500.67,
+                                   -4597978722407472.6,
+                                   1.8152105401943546e+17,
+                                   -7.1661652561756672e+18};
   common(b, &x, &q);
   tt_value_t s[4] = {tt_emit_scalar(b, TT_F64, 0), x, q, tt_emit_splat_like(b, x, 0)};
   loop(b, s, 4, zeta_more, zeta_step, 4096);
@@ -93,7 +101,9 @@ tt_value_t tt__trigamma(tt_build_t *b, tt_value_t x) {
   tt_value_t left = tt__cmpc(b, TT_LT, y, 0.5);
   tt_value_t z = tt__select(b, left, tt__rsubc(b, 1, y), y);
   tt_value_t r = tt__zeta(b, tt_emit_scalar(b, TT_F64, 2), z);
-  tt_value_t root = tt__rdivc(b, M_PI, tt__sin(b, tt__mulc(b, tt__sub(b, y, tt_emit_unary(b, TT_OP_ROUND_NEAREST_EVEN, y)), M_PI)));
+  tt_value_t root = tt__rdivc(
+      b, M_PI,
+      tt__sin(b, tt__mulc(b, tt__sub(b, y, tt_emit_unary(b, TT_OP_ROUND_NEAREST_EVEN, y)), M_PI)));
   tt_value_t reflected = tt__sub(b, tt__square(b, root), r);
   return tt__select(b, left, reflected, r);
 }
@@ -112,8 +122,9 @@ TT_LOWER0(polygamma) {
   tt_lower_return(L, 0, tt__mulc(b, z, factor));
 }
 
-// --- incomplete gamma functions --------------------------------------------------------------------
-// States: counter, x, a + k, term, sum.
+// --- incomplete gamma functions
+// -------------------------------------------------------------------- States: counter, x, a + k,
+// term, sum.
 static tt_value_t series_more(tt_build_t *b, const tt_value_t *s) {
   return any(b, tt__gt(b, s[3], tt__mulc(b, s[4], 0x1p-54)));
 }
@@ -138,11 +149,13 @@ static void fraction_step(tt_build_t *b, tt_value_t *s) {
 
 static tt_value_t incomplete_gamma(tt_build_t *b, tt_value_t a, tt_value_t x, bool upper) {
   common(b, &a, &x);
-  tt_value_t plain = tt__and(b, tt__and(b, tt__cmpc(b, TT_GT, a, 0), tt__cmpc(b, TT_GT, x, 0)),
-                             tt__and(b, tt__cmpc(b, TT_LT, a, INFINITY), tt__cmpc(b, TT_LT, x, INFINITY)));
+  tt_value_t plain =
+      tt__and(b, tt__and(b, tt__cmpc(b, TT_GT, a, 0), tt__cmpc(b, TT_GT, x, 0)),
+              tt__and(b, tt__cmpc(b, TT_LT, a, INFINITY), tt__cmpc(b, TT_LT, x, INFINITY)));
   tt_value_t small = tt__le(b, x, tt__addc(b, a, 1));
   // Each method sees harmless operands where the other one answers.
-  tt_value_t by_series = tt__and(b, plain, small), by_fraction = tt__and(b, plain, tt__not(b, small));
+  tt_value_t by_series = tt__and(b, plain, small),
+             by_fraction = tt__and(b, plain, tt__not(b, small));
   tt_value_t as = tt__select_no(b, by_series, a, 1), xs = tt__select_no(b, by_series, x, 0.5);
   tt_value_t af = tt__select_no(b, by_fraction, a, 1), xf = tt__select_no(b, by_fraction, x, 3);
   tt_value_t zero = tt_emit_scalar(b, TT_F64, 0), one = tt_emit_splat_like(b, a, 1);
@@ -154,16 +167,20 @@ static tt_value_t incomplete_gamma(tt_build_t *b, tt_value_t a, tt_value_t x, bo
   tt_value_t lower = tt__div(b, tt__mul(b, s[4], tt__exp(b, scale)), as);
 
   tt_value_t b0 = tt__addc(b, tt__sub(b, xf, af), 1), d0 = tt__rdivc(b, 1, b0);
-  tt_value_t f[7] = {zero, af, b0, tt_emit_splat_like(b, a, 1e300), d0, d0, tt_emit_splat_like(b, a, 2)};
+  tt_value_t f[7] = {
+      zero, af, b0, tt_emit_splat_like(b, a, 1e300), d0, d0, tt_emit_splat_like(b, a, 2)};
   loop(b, f, 7, fraction_more, fraction_step, 20000);
-  scale = tt__sub(b, tt__sub(b, tt__mul(b, af, tt__log(b, xf)), xf), tt_emit_unary(b, TT_OP_LGAMMA, af));
+  scale = tt__sub(b, tt__sub(b, tt__mul(b, af, tt__log(b, xf)), xf),
+                  tt_emit_unary(b, TT_OP_LGAMMA, af));
   tt_value_t above = tt__mul(b, f[5], tt__exp(b, scale));
 
   tt_value_t r = upper ? tt__select(b, small, tt__rsubc(b, 1, lower), above)
                        : tt__select(b, small, lower, tt__rsubc(b, 1, above));
-  tt_value_t none = tt_emit_splat_like(b, a, upper ? 1 : 0), all = tt_emit_splat_like(b, a, upper ? 0 : 1);
+  tt_value_t none = tt_emit_splat_like(b, a, upper ? 1 : 0),
+             all = tt_emit_splat_like(b, a, upper ? 0 : 1);
   r = tt__select(b, tt__cmpc(b, TT_EQ, x, 0), none, r);
-  r = tt__select(b, tt__cmpc(b, TT_EQ, a, 0), tt__select_no(b, tt__cmpc(b, TT_GT, x, 0), all, NAN), r);
+  r = tt__select(b, tt__cmpc(b, TT_EQ, a, 0), tt__select_no(b, tt__cmpc(b, TT_GT, x, 0), all, NAN),
+                 r);
   tt_value_t inf_a = tt__cmpc(b, TT_EQ, a, INFINITY), inf_x = tt__cmpc(b, TT_EQ, x, INFINITY);
   r = tt__select(b, inf_x, tt__select_yes(b, inf_a, NAN, all), tt__select(b, inf_a, none, r));
   tt_value_t domain = tt__and(b, tt__cmpc(b, TT_GE, a, 0), tt__cmpc(b, TT_GE, x, 0));
@@ -176,8 +193,9 @@ tt_value_t tt__igammac(tt_build_t *b, tt_value_t a, tt_value_t x) {
   return incomplete_gamma(b, a, x, true);
 }
 
-// --- orthogonal polynomials --------------------------------------------------------------------------
-// States: counter k - 1, x, n, P_(k-1), P_k. One step makes P_(k+1) where k < n.
+// --- orthogonal polynomials
+// -------------------------------------------------------------------------- States: counter k - 1,
+// x, n, P_(k-1), P_k. One step makes P_(k+1) where k < n.
 static tt_value_t degree_more(tt_build_t *b, const tt_value_t *s) {
   return any(b, tt__gt(b, s[2], tt__addc(b, s[0], 1)));
 }
@@ -211,11 +229,12 @@ static void legendre_step(tt_build_t *b, tt_value_t *s) {
 }
 
 // P_0 = 1, P_1 = slope x + constant.
-static tt_value_t polynomial(tt_build_t *b, tt_value_t x, tt_value_t n, double slope, double constant,
-                             step_t step) {
+static tt_value_t polynomial(tt_build_t *b, tt_value_t x, tt_value_t n, double slope,
+                             double constant, step_t step) {
   common(b, &x, &n);
   n = tt__trunc(b, n);
-  tt_value_t first = tt__addc(b, tt__mulc(b, x, slope), constant), one = tt_emit_splat_like(b, x, 1);
+  tt_value_t first = tt__addc(b, tt__mulc(b, x, slope), constant),
+             one = tt_emit_splat_like(b, x, 1);
   tt_value_t s[5] = {tt_emit_scalar(b, TT_F64, 0), x, n, one, first};
   loop(b, s, 5, degree_more, step, 1e6);
   tt_value_t r = tt__select(b, tt__cmpc(b, TT_LE, n, 0), one, s[4]);
@@ -224,9 +243,9 @@ static tt_value_t polynomial(tt_build_t *b, tt_value_t x, tt_value_t n, double s
 static tt_value_t shifted(tt_build_t *b, tt_value_t x) {
   return tt__addc(b, tt__mulc(b, tt_emit_convert(b, x, TT_F64), 2), -1);
 }
-#define POLYNOMIAL(name, argument, slope, constant, step)                 \
-  tt_value_t tt__##name(tt_build_t *b, tt_value_t x, tt_value_t n) {      \
-    return polynomial(b, (argument), n, (slope), (constant), step);       \
+#define POLYNOMIAL(name, argument, slope, constant, step)            \
+  tt_value_t tt__##name(tt_build_t *b, tt_value_t x, tt_value_t n) { \
+    return polynomial(b, (argument), n, (slope), (constant), step);  \
   }
 POLYNOMIAL(chebyshev_t, x, 1, 0, chebyshev_step)
 POLYNOMIAL(chebyshev_u, x, 2, 0, chebyshev_step)

@@ -1,6 +1,6 @@
 // Special functions of one value: Chebyshev expansions on a few intervals, joined by selects. The
-// coefficients were computed to 40 digits from the functions' definitions; `x`, `t` and the factor in
-// front are given beside each use.
+// coefficients were computed to 40 digits from the functions' definitions; `x`, `t` and the factor
+// in front are given beside each use.
 #include <math.h>
 
 #include "aten/emit.h"
@@ -178,7 +178,8 @@ static const double airy_q[] = {
     -1.6365087007659018e-17, 2.3195560389025733e-18};
 // clang-format on
 
-#define CHEBYSHEV(b, t, name) tt__chebyshev((b), (t), (name), (uint32_t)(sizeof(name) / sizeof *(name)))
+#define CHEBYSHEV(b, t, name) \
+  tt__chebyshev((b), (t), (name), (uint32_t)(sizeof(name) / sizeof *(name)))
 
 // a x + c
 static tt_value_t affine(tt_build_t *b, tt_value_t x, double a, double c) {
@@ -195,7 +196,8 @@ static tt_value_t nan_through(tt_build_t *b, tt_value_t x, tt_value_t r) {
   return tt__select(b, tt__isnan(b, x), x, r);
 }
 
-// --- error functions, gamma ------------------------------------------------------------------------
+// --- error functions, gamma
+// ------------------------------------------------------------------------
 tt_value_t tt__erfc(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_ERFC, x); }
 tt_value_t tt__erfinv(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_ERF_INV, x); }
 tt_value_t tt__lgamma(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_LGAMMA, x); }
@@ -217,7 +219,8 @@ tt_value_t tt__erfcx(tt_build_t *b, tt_value_t x) {
 // Far out, by way of erfcx, so that nothing underflows.
 tt_value_t tt__log_ndtr(tt_build_t *b, tt_value_t x) {
   tt_value_t t = tt__mulc(b, x, M_SQRT1_2);
-  tt_value_t tail = tt__sub(b, tt__log(b, tt__mulc(b, tt__erfcx(b, tt__neg(b, t)), 0.5)), tt__square(b, t));
+  tt_value_t tail =
+      tt__sub(b, tt__log(b, tt__mulc(b, tt__erfcx(b, tt__neg(b, t)), 0.5)), tt__square(b, t));
   tt_value_t body = tt__log1p(b, tt__mulc(b, tt__erfc(b, t), -0.5));
   return tt__select(b, tt__cmpc(b, TT_LT, x, -1), tail, body);
 }
@@ -228,8 +231,10 @@ tt_value_t tt__ndtri(tt_build_t *b, tt_value_t p) {
   tt_value_t w = tt__neg(b, tt__add(b, tt__log(b, tt__mulc(b, p, 4)), tt__log(b, q)));
   tt_value_t root = tt__sqrt(b, at_least(b, w, 6.25));
   tt_value_t near = CHEBYSHEV(b, affine(b, at_most(b, w, 6.25), 1 / 3.125, -1), erfinv_near);
-  tt_value_t middle = CHEBYSHEV(b, affine(b, at_most(b, root, 4), 1 / 0.75, -3.25 / 0.75), erfinv_middle);
-  tt_value_t far = CHEBYSHEV(b, affine(b, at_most(b, at_least(b, root, 4), 27.5), 2 / 23.5, -8 / 23.5 - 1), erfinv_far);
+  tt_value_t middle =
+      CHEBYSHEV(b, affine(b, at_most(b, root, 4), 1 / 0.75, -3.25 / 0.75), erfinv_middle);
+  tt_value_t far = CHEBYSHEV(
+      b, affine(b, at_most(b, at_least(b, root, 4), 27.5), 2 / 23.5, -8 / 23.5 - 1), erfinv_far);
   tt_value_t r = tt__select(b, tt__cmpc(b, TT_LT, root, 4), middle, far);
   r = tt__select(b, tt__cmpc(b, TT_LT, w, 6.25), near, r);
   r = tt__mulc(b, tt__mul(b, r, y), M_SQRT2);
@@ -239,8 +244,9 @@ tt_value_t tt__ndtri(tt_build_t *b, tt_value_t p) {
   return tt__select_no(b, inside, r, NAN);
 }
 
-// --- modified Bessel functions ---------------------------------------------------------------------
-// exp(-x) I0(x): t = x / 4 - 1 up to 8; then t = 16 / x - 1, factor 1 / sqrt(x).
+// --- modified Bessel functions
+// --------------------------------------------------------------------- exp(-x) I0(x): t = x / 4 -
+// 1 up to 8; then t = 16 / x - 1, factor 1 / sqrt(x).
 tt_value_t tt__i0e(tt_build_t *b, tt_value_t x) {
   tt_value_t a = tt__abs(b, x), far_a = at_least(b, a, 8);
   tt_value_t near = CHEBYSHEV(b, affine(b, at_most(b, a, 8), 0.25, -1), i0e_near);
@@ -292,9 +298,10 @@ tt_value_t tt__bessel_k1(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 1,
 tt_value_t tt__bessel_k0e(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 0, true); }
 tt_value_t tt__bessel_k1e(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 1, true); }
 
-// --- Bessel functions ------------------------------------------------------------------------------
-// Up to 8: t = x^2 / 32 - 1. Beyond: sqrt(2 / (pi x)) times (P cos - Q sin) or (P sin + Q cos) of
-// x - (2 order + 1) pi / 4, where P and Q x have t = 2 (8 / x)^2 - 1.
+// --- Bessel functions
+// ------------------------------------------------------------------------------ Up to 8: t = x^2 /
+// 32 - 1. Beyond: sqrt(2 / (pi x)) times (P cos - Q sin) or (P sin + Q cos) of x - (2 order + 1) pi
+// / 4, where P and Q x have t = 2 (8 / x)^2 - 1.
 static tt_value_t near_t(tt_build_t *b, tt_value_t a) {
   return affine(b, tt__square(b, at_most(b, a, 8)), 1.0 / 32, -1);
 }
@@ -310,7 +317,8 @@ static tt_value_t bessel_far(tt_build_t *b, tt_value_t a, int order, bool second
                            : tt__sub(b, tt__mul(b, p, c), tt__mul(b, q, s));
   return tt__mul(b, wave, tt__sqrt(b, tt__rdivc(b, M_2_PI, a)));
 }
-static tt_value_t joined(tt_build_t *b, tt_value_t x, tt_value_t a, tt_value_t near, tt_value_t far) {
+static tt_value_t joined(tt_build_t *b, tt_value_t x, tt_value_t a, tt_value_t near,
+                         tt_value_t far) {
   tt_value_t r = tt__select(b, tt__cmpc(b, TT_LE, a, 8), near, far);
   return nan_through(b, x, tt__select_yes(b, tt__cmpc(b, TT_EQ, a, INFINITY), 0, r));
 }
@@ -341,12 +349,14 @@ tt_value_t tt__bessel_y1(tt_build_t *b, tt_value_t x) {
   return second_kind(b, x, near, bessel_far(b, x, 1, true));
 }
 
-// Ai: t = x / 4 + 0.5 on [-6, 2]; above, t = 2 (2 / x)^1.5 - 1, factor exp(-k) / (2 sqrt(pi) x^0.25);
-// below, (P sin - Q cos)(k + pi / 4) / (sqrt(pi) z^0.25) with z = -x, t = 2 (6 / z)^3 - 1;
+// Ai: t = x / 4 + 0.5 on [-6, 2]; above, t = 2 (2 / x)^1.5 - 1, factor exp(-k) / (2 sqrt(pi)
+// x^0.25); below, (P sin - Q cos)(k + pi / 4) / (sqrt(pi) z^0.25) with z = -x, t = 2 (6 / z)^3 - 1;
 // k = 2/3 |x|^1.5.
 tt_value_t tt__airy(tt_build_t *b, tt_value_t x) {
-  tt_value_t middle = CHEBYSHEV(b, affine(b, at_least(b, at_most(b, x, 2), -6), 0.25, 0.5), airy_middle);
-  tt_value_t high = at_least(b, x, 2), k = tt__mulc(b, tt__mul(b, high, tt__sqrt(b, high)), 2.0 / 3);
+  tt_value_t middle =
+      CHEBYSHEV(b, affine(b, at_least(b, at_most(b, x, 2), -6), 0.25, 0.5), airy_middle);
+  tt_value_t high = at_least(b, x, 2),
+             k = tt__mulc(b, tt__mul(b, high, tt__sqrt(b, high)), 2.0 / 3);
   tt_value_t u = tt__rdivc(b, 2, high);
   tt_value_t far = CHEBYSHEV(b, affine(b, tt__mul(b, u, tt__sqrt(b, u)), 2, -1), airy_far);
   tt_value_t scale = tt__mulc(b, tt__sqrt(b, tt__sqrt(b, high)), 4 / M_2_SQRTPI);

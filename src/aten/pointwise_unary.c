@@ -174,9 +174,7 @@ static tt_value_t pw_entr(tt_build_t *b, tt_value_t x) {
 static tt_value_t pw_rad2deg(tt_build_t *b, tt_value_t x) { return tt__mulc(b, x, 180 / M_PI); }
 static tt_value_t pw_deg2rad(tt_build_t *b, tt_value_t x) { return tt__mulc(b, x, M_PI / 180); }
 
-static tt_value_t pw_silu(tt_build_t *b, tt_value_t x) {
-  return tt__mul(b, x, tt__sigmoid(b, x));
-}
+static tt_value_t pw_silu(tt_build_t *b, tt_value_t x) { return tt__mul(b, x, tt__sigmoid(b, x)); }
 // log1p(exp(x)) without overflow.
 static tt_value_t softplus(tt_build_t *b, tt_value_t x) {
   tt_value_t tail = tt__log1p(b, tt__exp(b, tt__neg(b, tt__abs(b, x))));
@@ -237,7 +235,6 @@ TT_LOWER0(round_decimals) {
   tt_lower_return(L, 0, decimals < 0 ? tt__mul(b, y, scale) : tt__div(b, y, scale));
 }
 
-
 TT_LOWER0(frexp) {
   tt_build_t *b = L->b;
   tt_value_t mantissa, exponent;
@@ -259,7 +256,8 @@ TT_LOWER0(logit) {
   tt_lower_return(L, 0, tt__log(b, tt__div(b, x, tt__rsubc(b, 1, x))));
 }
 
-// nan_to_num(self, nan, posinf, neginf) of real numbers; what is left out is 0 and the type's limits.
+// nan_to_num(self, nan, posinf, neginf) of real numbers; what is left out is 0 and the type's
+// limits.
 static tt_value_t without_infinities(tt_lower_t *L, tt_value_t x) {
   tt_build_t *b = L->b;
   tt_dtype_t d = tt_build_dtype(b, x);

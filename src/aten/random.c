@@ -53,8 +53,9 @@ tt__random_t tt__random_begin(tt_lower_t *L) {
 tt_value_t tt__random_bits(tt_build_t *b, const tt__random_t *r, uint32_t rank, const int64_t *dims,
                            uint32_t stream) {
   int64_t n = tt__product(dims, rank), pairs = (n + 1) / 2;
-  tt_value_t words[2] = {tt_emit_iota(b, TT_U32, 1, &pairs, 0),
-                         tt_emit_broadcast_to(b, tt__add(b, r->counter, word(b, stream)), 1, &pairs)};
+  tt_value_t words[2] = {
+      tt_emit_iota(b, TT_U32, 1, &pairs, 0),
+      tt_emit_broadcast_to(b, tt__add(b, r->counter, word(b, stream)), 1, &pairs)};
   threefry(b, r->key0, r->key1, &words[0], &words[1]);
   if (n == 1) return tt_emit_reshape(b, words[0], rank, dims);
   tt_value_t all = tt_emit_concat(b, words, 2, 0);
@@ -63,7 +64,8 @@ tt_value_t tt__random_bits(tt_build_t *b, const tt__random_t *r, uint32_t rank, 
 }
 tt__random_t tt__random_salt(tt_build_t *b, const tt__random_t *r, tt_value_t number) {
   tt_value_t salt = tt__mul(b, tt_emit_convert(b, number, TT_U32), word(b, 0x9E3779B9));
-  return (tt__random_t){r->key0, tt__xor(b, r->key1, tt__add(b, salt, word(b, 0x7F4A7C15))), r->counter};
+  return (tt__random_t){r->key0, tt__xor(b, r->key1, tt__add(b, salt, word(b, 0x7F4A7C15))),
+                        r->counter};
 }
 
 static tt_value_t shift_right(tt_build_t *b, tt_value_t x, int64_t by) {
@@ -71,8 +73,8 @@ static tt_value_t shift_right(tt_build_t *b, tt_value_t x, int64_t by) {
                         tt_emit_splat_int(b, tt_build_dtype(b, x), 0, NULL, by));
 }
 // 64 bits from two streams.
-tt_value_t tt__random_bits64(tt_build_t *b, const tt__random_t *r, uint32_t rank, const int64_t *dims,
-                             uint32_t stream) {
+tt_value_t tt__random_bits64(tt_build_t *b, const tt__random_t *r, uint32_t rank,
+                             const int64_t *dims, uint32_t stream) {
   tt_value_t high = tt_emit_convert(b, tt__random_bits(b, r, rank, dims, stream), TT_U64);
   tt_value_t low = tt_emit_convert(b, tt__random_bits(b, r, rank, dims, stream + 1), TT_U64);
   tt_value_t up = tt_emit_splat_int(b, TT_U64, 0, NULL, 32);
@@ -92,7 +94,8 @@ tt_value_t tt__random_uniform(tt_build_t *b, const tt__random_t *r, tt_dtype_t d
 }
 
 // Box and Muller: a radius from one uniform number in (0, 1], an angle from another.
-static void polar_pair(tt_build_t *b, tt_value_t u, tt_value_t v, tt_value_t *out_x, tt_value_t *out_y) {
+static void polar_pair(tt_build_t *b, tt_value_t u, tt_value_t v, tt_value_t *out_x,
+                       tt_value_t *out_y) {
   tt_value_t radius = tt__sqrt(b, tt__mulc(b, tt__log(b, u), -2)), angle = tt__mulc(b, v, 2 * M_PI);
   *out_x = tt__mul(b, radius, tt__cos(b, angle));
   *out_y = tt__mul(b, radius, tt__sin(b, angle));
@@ -117,7 +120,8 @@ tt_value_t tt__random_normal(tt_build_t *b, const tt__random_t *r, tt_dtype_t dt
   return tt_emit_reshape(b, all, rank, dims);
 }
 
-tt_value_t tt_lower_random_bits(tt_lower_t *L, uint32_t rank, const int64_t *dims, uint32_t stream) {
+tt_value_t tt_lower_random_bits(tt_lower_t *L, uint32_t rank, const int64_t *dims,
+                                uint32_t stream) {
   tt__random_t r = tt__random_begin(L);
   return tt__random_bits(L->b, &r, rank, dims, stream);
 }

@@ -15,8 +15,8 @@ tt__random_t tt__random_begin(tt_lower_t *L);
 tt__random_t tt__random_salt(tt_build_t *b, const tt__random_t *r, tt_value_t number);
 tt_value_t tt__random_bits(tt_build_t *b, const tt__random_t *r, uint32_t rank, const int64_t *dims,
                            uint32_t stream);
-tt_value_t tt__random_bits64(tt_build_t *b, const tt__random_t *r, uint32_t rank, const int64_t *dims,
-                             uint32_t stream);
+tt_value_t tt__random_bits64(tt_build_t *b, const tt__random_t *r, uint32_t rank,
+                             const int64_t *dims, uint32_t stream);
 // In [0, 1): f64 for f64, else f32 that stays below 1 when rounded to dtype.
 tt_value_t tt__random_uniform(tt_build_t *b, const tt__random_t *r, tt_dtype_t dtype, uint32_t rank,
                               const int64_t *dims, uint32_t stream);

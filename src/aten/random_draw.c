@@ -116,14 +116,22 @@ static tt_value_t integers(tt_lower_t *L, int64_t low, uint64_t range) {
 static int64_t largest(tt_dtype_t d) {
   if (tt_dtype_is_float(d)) return INT64_C(1) << (tt_dtype_infos[d].mantissa + 1);
   switch (d) {
-    case TT_I1: return 1;
-    case TT_S8: return INT8_MAX;
-    case TT_U8: return UINT8_MAX;
-    case TT_S16: return INT16_MAX;
-    case TT_U16: return UINT16_MAX;
-    case TT_S32: return INT32_MAX;
-    case TT_U32: return UINT32_MAX;
-    default: return INT64_MAX;
+    case TT_I1:
+      return 1;
+    case TT_S8:
+      return INT8_MAX;
+    case TT_U8:
+      return UINT8_MAX;
+    case TT_S16:
+      return INT16_MAX;
+    case TT_U16:
+      return UINT16_MAX;
+    case TT_S32:
+      return INT32_MAX;
+    case TT_U32:
+      return UINT32_MAX;
+    default:
+      return INT64_MAX;
   }
 }
 // param: 0 (self), 1 (self, to), 2 (self, from, to?).
@@ -138,9 +146,11 @@ TT_LOWER(random) {
   } else {
     range = param == 1 ? (uint64_t)tt_lower_int(L, 1, 0) : (uint64_t)largest(d) + 1;
   }
-  bool empty = param != 0 && tt_lower_has(L, (uint32_t)param) && tt_lower_int(L, (uint32_t)param, 0) <= low;
+  bool empty =
+      param != 0 && tt_lower_has(L, (uint32_t)param) && tt_lower_int(L, (uint32_t)param, 0) <= low;
   if (empty) {
-    TT__FAIL(L, INVALID_ARGUMENT, "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
+    TT__FAIL(L, INVALID_ARGUMENT,
+             "random_ expects 'from' to be less than 'to', but got from=%lld >= to=%lld",
              (long long)low, (long long)tt_lower_int(L, (uint32_t)param, 0));
     return;
   }
@@ -170,7 +180,8 @@ TT_LOWER0(native_dropout) {
   }
   tt_dtype_t d = draw_dtype(L);
   tt_value_t p = tt_lower_scalar(L, 1, d), keep = tt__ge(b, uniform(L, d), p);
-  tt_value_t scale = tt__select_yes(b, tt__cmpc(b, TT_GE, p, 1), 0, tt__rdivc(b, 1, tt__rsubc(b, 1, p)));
+  tt_value_t scale =
+      tt__select_yes(b, tt__cmpc(b, TT_GE, p, 1), 0, tt__rdivc(b, 1, tt__rsubc(b, 1, p)));
   scale = tt_emit_convert(b, scale, tt_build_dtype(b, x));
   tt_lower_return(L, 0, tt__select_no(b, keep, tt__mul(b, x, scale), 0));
   tt_lower_return(L, 1, keep);
@@ -180,7 +191,8 @@ TT_LOWER0(native_dropout_backward) {
   tt_build_t *b = L->b;
   tt_value_t g = tt__widen(b, tt_lower_tensor(L, 0));
   tt_value_t mask = tt_lower_tensor_as(L, 1, tt_build_dtype(b, g));
-  tt_lower_return(L, 0, tt__mul(b, tt__mul(b, g, mask), tt_lower_scalar(L, 2, tt_build_dtype(b, g))));
+  tt_lower_return(L, 0,
+                  tt__mul(b, tt__mul(b, g, mask), tt_lower_scalar(L, 2, tt_build_dtype(b, g))));
 }
 
 // rrelu_with_noise(self, noise, lower, upper, training) -> (output, noise)

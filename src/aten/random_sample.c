@@ -23,7 +23,8 @@ static tt_value_t any(tt_build_t *b, tt_value_t p) {
   return tt_emit_reduce(b, TT_OP_OR, p, dims, rank, false);
 }
 
-static void repeat(tt_build_t *b, const rejection_t *r, tt_value_t *state, uint32_t count, round_t fn) {
+static void repeat(tt_build_t *b, const rejection_t *r, tt_value_t *state, uint32_t count,
+                   round_t fn) {
   tt_type_t types[MAX_STATES];
   tt_value_t args[MAX_STATES], out[MAX_STATES];
   for (uint32_t i = 0; i < count; i++) types[i] = *tt_build_type(b, state[i]);
@@ -49,7 +50,8 @@ static void accept(tt_build_t *b, tt_value_t *s, tt_value_t accepted, tt_value_t
 }
 static tt_value_t round_zero(tt_build_t *b) { return tt_emit_splat_int(b, TT_S32, 0, NULL, 0); }
 
-// --- gamma: Marsaglia and Tsang ----------------------------------------------------------------------
+// --- gamma: Marsaglia and Tsang
+// ----------------------------------------------------------------------
 static void gamma_round(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   tt_value_t d = r->params[0], c = r->params[1];
   tt_dtype_t type = tt_build_dtype(b, d);
@@ -59,7 +61,8 @@ static void gamma_round(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   v = tt__mul(b, tt__square(b, v), v);
   tt_value_t positive = tt__cmpc(b, TT_GT, v, 0), safe = tt__select_no(b, positive, v, 1);
   tt_value_t log_v = tt__mul(b, d, tt__log(b, safe));
-  tt_value_t bound = tt__add(b, tt__mulc(b, tt__square(b, x), 0.5), tt__sub(b, d, tt__mul(b, d, safe)));
+  tt_value_t bound =
+      tt__add(b, tt__mulc(b, tt__square(b, x), 0.5), tt__sub(b, d, tt__mul(b, d, safe)));
   tt_value_t in = tt__lt(b, tt__log(b, u), tt__add(b, bound, log_v));
   accept(b, s, tt__and(b, positive, in), tt__mul(b, d, safe));
 }
@@ -92,18 +95,21 @@ TT_LOWER0(dirichlet) {
 }
 
 // --- poisson -------------------------------------------------------------------------------------
-// Small rates: walk up the distribution. States: round, pending, k, probability of k, what is left of u.
+// Small rates: walk up the distribution. States: round, pending, k, probability of k, what is left
+// of u.
 static void poisson_walk(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   tt_value_t here = tt__lt(b, s[4], s[3]);
   s[1] = tt__and(b, s[1], tt__not(b, here));
   s[4] = tt__sub(b, s[4], s[3]);
   s[2] = tt__select(b, s[1], tt__addc(b, s[2], 1), s[2]);
-  s[3] = tt__div(b, tt__mul(b, s[3], r->params[0]), tt__addc(b, tt_emit_convert(b, s[0], TT_F64), 1));
+  s[3] =
+      tt__div(b, tt__mul(b, s[3], r->params[0]), tt__addc(b, tt_emit_convert(b, s[0], TT_F64), 1));
 }
 // Large rates: Hoermann's transformed rejection. Params: rate, a, b, log(1/alpha), v_r.
 static void poisson_round(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   const tt_value_t *p = r->params;
-  tt_value_t u = tt__addc(b, uniform(b, r, TT_F64, 0), -0.5), v = tt__rsubc(b, 1, uniform(b, r, TT_F64, 2));
+  tt_value_t u = tt__addc(b, uniform(b, r, TT_F64, 0), -0.5),
+             v = tt__rsubc(b, 1, uniform(b, r, TT_F64, 2));
   tt_value_t us = tt__rsubc(b, 0.5, tt__abs(b, u));
   tt_value_t slope = tt__add(b, tt__div(b, tt__mulc(b, p[1], 2), us), p[2]);
   tt_value_t k = tt__floor(b, tt__addc(b, tt__add(b, tt__mul(b, slope, u), p[0]), 0.43));
@@ -158,7 +164,8 @@ static tt_value_t log_choose(tt_build_t *b, tt_value_t n, tt_value_t k) {
 // Hoermann's BTRS. Params: n, n p + 0.5, a, b, v_r, alpha, log(p / q), mode.
 static void binomial_round(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   const tt_value_t *p = r->params;
-  tt_value_t u = tt__addc(b, uniform(b, r, TT_F64, 0), -0.5), v = tt__rsubc(b, 1, uniform(b, r, TT_F64, 2));
+  tt_value_t u = tt__addc(b, uniform(b, r, TT_F64, 0), -0.5),
+             v = tt__rsubc(b, 1, uniform(b, r, TT_F64, 2));
   tt_value_t us = tt__rsubc(b, 0.5, tt__abs(b, u));
   tt_value_t slope = tt__add(b, tt__div(b, tt__mulc(b, p[2], 2), us), p[3]);
   tt_value_t k = tt__floor(b, tt__add(b, tt__mul(b, slope, u), p[1]));
@@ -179,18 +186,22 @@ TT_LOWER0(binomial) {
   given = tt__to_out(L, 0, given);
   const tt_type_t *t = tt_build_type(b, n);
   tt_value_t flipped = tt__cmpc(b, TT_GT, given, 0.5);
-  tt_value_t prob = tt__select(b, flipped, tt__rsubc(b, 1, given), given), q = tt__rsubc(b, 1, prob);
-  tt_value_t zero = tt_emit_splat_like(b, n, 0), large = tt__cmpc(b, TT_GE, tt__mul(b, n, prob), 10);
+  tt_value_t prob = tt__select(b, flipped, tt__rsubc(b, 1, given), given),
+             q = tt__rsubc(b, 1, prob);
+  tt_value_t zero = tt_emit_splat_like(b, n, 0),
+             large = tt__cmpc(b, TT_GE, tt__mul(b, n, prob), 10);
   tt_value_t active = tt__and(b, tt__cmpc(b, TT_GT, n, 0), tt__cmpc(b, TT_GT, prob, 0));
   rejection_t r = {tt__random_begin(L), p, t->rank, t->dims};
   p[1] = tt__div(b, prob, q);
   p[0] = tt__mul(b, tt__addc(b, n, 1), p[1]);
   tt_value_t small = tt__and(b, active, tt__not(b, large));
-  tt_value_t walk[5] = {round_zero(b), small, zero, tt__exp(b, tt__mul(b, n, tt__log1p(b, tt__neg(b, prob)))),
+  tt_value_t walk[5] = {round_zero(b), small, zero,
+                        tt__exp(b, tt__mul(b, n, tt__log1p(b, tt__neg(b, prob)))),
                         uniform(b, &r, TT_F64, 4)};
   repeat(b, &r, walk, 5, binomial_walk);
   p[0] = tt__select_no(b, large, n, 40);
-  tt_value_t bp = tt__select_no(b, large, prob, 0.5), bq = tt__rsubc(b, 1, bp), np = tt__mul(b, p[0], bp);
+  tt_value_t bp = tt__select_no(b, large, prob, 0.5), bq = tt__rsubc(b, 1, bp),
+             np = tt__mul(b, p[0], bp);
   tt_value_t deviation = tt__sqrt(b, tt__mul(b, np, bq));
   p[1] = tt__addc(b, np, 0.5);
   p[3] = tt__addc(b, tt__mulc(b, deviation, 2.53), 1.15);
@@ -205,10 +216,12 @@ TT_LOWER0(binomial) {
   tt_lower_return(L, 0, tt__select(b, flipped, tt__sub(b, n, k), k));
 }
 
-// --- multinomial -----------------------------------------------------------------------------------
-// Without replacement, and for one sample: the largest p / e with e exponential. With replacement: how
-// many cumulative sums a uniform number passes.
-static tt_value_t choose_largest(tt_build_t *b, const tt__random_t *r, tt_value_t p, int64_t samples) {
+// --- multinomial
+// ----------------------------------------------------------------------------------- Without
+// replacement, and for one sample: the largest p / e with e exponential. With replacement: how many
+// cumulative sums a uniform number passes.
+static tt_value_t choose_largest(tt_build_t *b, const tt__random_t *r, tt_value_t p,
+                                 int64_t samples) {
   const tt_type_t *t = tt_build_type(b, p);
   int64_t last = (int64_t)t->rank - 1;
   tt_value_t u = tt__rsubc(b, 1, tt__random_uniform(b, r, TT_F64, t->rank, t->dims, 0));
@@ -227,7 +240,8 @@ static tt_value_t choose_again(tt_lower_t *L, const tt__random_t *r, tt_value_t 
   const tt_out_meta_t *o = &L->outs[0];
   uint32_t rank = o->rank;
   int64_t last = (int64_t)rank - 1, n = tt__dim(b, p, last), dims[3];
-  tt_value_t sums = tt__prefix_sum(b, p, last), total = tt_emit_slice_dim(b, sums, last, n - 1, n, 1);
+  tt_value_t sums = tt__prefix_sum(b, p, last),
+             total = tt_emit_slice_dim(b, sums, last, n - 1, n, 1);
   tt_value_t u = tt__random_uniform(b, r, TT_F64, rank, o->sizes, 0);
   tt_value_t target = tt__mul(b, u, total);
   for (uint32_t i = 0; i < rank; i++) dims[i] = o->sizes[i];
@@ -236,7 +250,8 @@ static tt_value_t choose_again(tt_lower_t *L, const tt__random_t *r, tt_value_t 
   dims[rank] = n, dims[last] = 1;
   tt_value_t passed = tt__le(b, tt_emit_reshape(b, sums, rank + 1, dims), target);
   int64_t axis = rank;
-  tt_value_t index = tt_emit_reduce(b, TT_OP_ADD, tt_emit_convert(b, passed, TT_S64), &axis, 1, false);
+  tt_value_t index =
+      tt_emit_reduce(b, TT_OP_ADD, tt_emit_convert(b, passed, TT_S64), &axis, 1, false);
   return tt__min(b, index, tt__num(b, index, (double)(n - 1)));
 }
 // multinomial(self, num_samples, replacement)

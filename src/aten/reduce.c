@@ -1,9 +1,8 @@
 // Reductions: sums, extremes, logic, variances, norms.
-#include "aten/reduce_params.h"
-
 #include <math.h>
 
 #include "aten/emit.h"
+#include "aten/reduce_params.h"
 
 uint32_t tt__reduce_dims(tt_lower_t *L, uint32_t arg, uint32_t rank, int64_t *out_dims) {
   uint32_t count = 0;
@@ -29,8 +28,8 @@ static uint32_t form_dims(tt_lower_t *L, int param, uint32_t rank, int64_t *out_
   return rank ? 1 : 0;
 }
 
-static tt_value_t reduce(tt_build_t *b, tt_op_t op, tt_value_t x, const int64_t *dims, uint32_t count,
-                         bool keepdim) {
+static tt_value_t reduce(tt_build_t *b, tt_op_t op, tt_value_t x, const int64_t *dims,
+                         uint32_t count, bool keepdim) {
   return count ? tt_emit_reduce(b, op, x, dims, count, keepdim) : x;
 }
 tt_value_t tt__sum(tt_build_t *b, tt_value_t x) {
@@ -44,7 +43,8 @@ static int64_t reduced_elements(tt_build_t *b, tt_value_t x, const int64_t *dims
   for (uint32_t i = 0; i < count; i++) n *= tt__dim(b, x, dims[i]);
   return n;
 }
-static tt_value_t mean(tt_build_t *b, tt_value_t x, const int64_t *dims, uint32_t count, bool keepdim) {
+static tt_value_t mean(tt_build_t *b, tt_value_t x, const int64_t *dims, uint32_t count,
+                       bool keepdim) {
   tt_value_t sum = reduce(b, TT_OP_ADD, x, dims, count, keepdim);
   return tt__divc(b, sum, (double)reduced_elements(b, x, dims, count));
 }
@@ -72,7 +72,8 @@ static tt_value_t logsumexp(tt_build_t *b, tt_value_t x, const int64_t *dims, ui
 static bool is_elementwise(tt_lower_t *L, int param) {
   int kind = param & 0xff;
   if ((kind != TT_R_ALL && kind != TT_R_ANY) || (param & 0x300) != TT__DIMS) return false;
-  return tt_lower_has(L, 1) && tt_lower_list_count(L, 1) == 0 && tt_lower_arg(L, 1)->kind == TT_ARG_INTS;
+  return tt_lower_has(L, 1) && tt_lower_list_count(L, 1) == 0 &&
+         tt_lower_arg(L, 1)->kind == TT_ARG_INTS;
 }
 
 TT_LOWER(reduce) {
@@ -88,19 +89,22 @@ TT_LOWER(reduce) {
     x = tt_emit_convert(b, x, TT_I1);
     if (kind == TT_R_COUNT) x = tt_emit_convert(b, x, TT_S64);
   } else if (kind != TT_R_MAX && kind != TT_R_MIN) {
-    x = tt__widen(b, tt_dtype_is_complex(d) && !tt_dtype_is_complex(out) ? x : tt_emit_convert(b, x, out));
+    x = tt__widen(
+        b, tt_dtype_is_complex(d) && !tt_dtype_is_complex(out) ? x : tt_emit_convert(b, x, out));
   }
   if ((kind == TT_R_MAX || kind == TT_R_MIN) && n && reduced_elements(b, x, dims, n) == 0 &&
       tt__product(L->outs[0].sizes, L->outs[0].rank) > 0) {
     TT__FAIL(L, INVALID_ARGUMENT,
-             "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction "
-             "dim with the 'dim' argument.", L->op_name);
+             "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify the "
+             "reduction "
+             "dim with the 'dim' argument.",
+             L->op_name);
     return;
   }
   static const tt_op_t ops[] = {
-      [TT_R_SUM] = TT_OP_ADD,     [TT_R_NANSUM] = TT_OP_ADD,  [TT_R_MEAN] = TT_OP_ADD,
+      [TT_R_SUM] = TT_OP_ADD,       [TT_R_NANSUM] = TT_OP_ADD,  [TT_R_MEAN] = TT_OP_ADD,
       [TT_R_PROD] = TT_OP_MULTIPLY, [TT_R_MAX] = TT_OP_MAXIMUM, [TT_R_MIN] = TT_OP_MINIMUM,
-      [TT_R_ALL] = TT_OP_AND,     [TT_R_ANY] = TT_OP_OR,      [TT_R_COUNT] = TT_OP_ADD};
+      [TT_R_ALL] = TT_OP_AND,       [TT_R_ANY] = TT_OP_OR,      [TT_R_COUNT] = TT_OP_ADD};
   if (kind == TT_R_NANSUM && tt_dtype_is_float(tt_build_dtype(b, x))) {
     x = tt__select_yes(b, tt__isnan(b, x), 0, x);
   }
@@ -133,7 +137,8 @@ TT_LOWER(var) {
   if (param & TT__WITH_MEAN) tt_lower_return(L, 1, tt__reshape_out(L, 1, center));
 }
 
-// --- norms -----------------------------------------------------------------------------------------
+// --- norms
+// -----------------------------------------------------------------------------------------
 tt_value_t tt__norm(tt_build_t *b, tt_value_t x, double p, const int64_t *dims, uint32_t count,
                     bool keepdim) {
   if (tt_dtype_is_complex(tt_build_dtype(b, x)) || p != 2) x = tt__abs(b, x);
@@ -163,7 +168,8 @@ TT_LOWER(vector_norm) {
   tt_lower_return(L, 0, tt__norm(b, tt__widen(b, x), p, dims, n, keepdim));
 }
 
-// --- extremes with their place -----------------------------------------------------------------------
+// --- extremes with their place
+// -----------------------------------------------------------------------
 static void extreme(tt_lower_t *L, bool largest, tt_value_t x, int64_t dim, bool keepdim,
                     tt_value_t *out_value, tt_value_t *out_index) {
   tt_build_t *b = L->b;
@@ -192,8 +198,10 @@ TT_LOWER(arg_extreme) {
   bool all = !tt_lower_has(L, 1);
   int64_t dim = all ? 0 : tt_lower_dim(L, 1, tt__rank(b, x));
   if (all && tt__elements(b, x) == 0) {
-    TT__FAIL(L, INDEX, "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify "
-             "the reduction dim with the 'dim' argument.", L->op_name);
+    TT__FAIL(L, INDEX,
+             "%s(): Expected reduction dim to be specified for input.numel() == 0. Specify "
+             "the reduction dim with the 'dim' argument.",
+             L->op_name);
     return;
   }
   if (all) x = tt__flatten(b, x);

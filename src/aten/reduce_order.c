@@ -9,7 +9,9 @@ static void sort_with_index(tt_build_t *b, tt_value_t x, int64_t dim, tt_value_t
   const tt_value_t xs[2] = {x, tt_emit_iota(b, TT_S64, t->rank, t->dims, dim)};
   tt_emit_sort(b, xs, 2, dim, false, out_sorted);
 }
-static bool is_float(tt_build_t *b, tt_value_t x) { return tt_dtype_is_float(tt_build_dtype(b, x)); }
+static bool is_float(tt_build_t *b, tt_value_t x) {
+  return tt_dtype_is_float(tt_build_dtype(b, x));
+}
 
 // How many NaN each line along dim holds (s64, dim kept with size 1); 0 for integers.
 static tt_value_t nan_count(tt_build_t *b, tt_value_t x, int64_t dim) {
@@ -33,7 +35,8 @@ TT_LOWER(median) {
   if (full) x = tt__flatten(b, x);
   if (full && tt__elements(b, x) == 0) {
     double none = is_float(b, x) ? NAN : -INFINITY;
-    tt_lower_return(L, 0, is_float(b, x) ? tt__num(b, x, none) : tt_emit_lowest(b, tt_build_dtype(b, x)));
+    tt_lower_return(L, 0,
+                    is_float(b, x) ? tt__num(b, x, none) : tt_emit_lowest(b, tt_build_dtype(b, x)));
     return;
   }
   uint32_t rank = tt__rank(b, x);

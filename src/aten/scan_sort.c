@@ -3,8 +3,9 @@
 
 #include "aten/emit.h"
 
-// --- scans -----------------------------------------------------------------------------------------
-// The reduction of every prefix along dim: a window over all elements so far.
+// --- scans
+// ----------------------------------------------------------------------------------------- The
+// reduction of every prefix along dim: a window over all elements so far.
 static tt_value_t prefix(tt_build_t *b, tt_op_t op, tt_value_t x, int64_t dim) {
   const tt_type_t *t = tt_build_type(b, x);
   int64_t sizes[TT_MAX_RANK], padding[2 * TT_MAX_RANK] = {0};
@@ -62,7 +63,8 @@ TT_LOWER0(logcumsumexp) {
   tt_lower_return(L, 0, x);
 }
 
-// --- sorting -----------------------------------------------------------------------------------------
+// --- sorting
+// -----------------------------------------------------------------------------------------
 static void sort(tt_lower_t *L, int64_t dim, bool descending, int64_t keep) {
   tt_build_t *b = L->b;
   tt_value_t x = tt_lower_tensor(L, 0), sorted[2];
@@ -94,8 +96,9 @@ TT_LOWER0(topk) {
   sort(L, dim, tt_lower_int(L, 3, 1), tt_lower_int(L, 1, 1));
 }
 
-// --- searching -----------------------------------------------------------------------------------------
-// How many elements of the sorted last dimension stand before each value: bisection, unrolled.
+// --- searching
+// ----------------------------------------------------------------------------------------- How
+// many elements of the sorted last dimension stand before each value: bisection, unrolled.
 static tt_value_t bisect(tt_build_t *b, tt_value_t sequence, tt_value_t values, bool right) {
   const tt_type_t *t = tt_build_type(b, values);
   uint32_t rank = tt__rank(b, sequence);
@@ -106,7 +109,8 @@ static tt_value_t bisect(tt_build_t *b, tt_value_t sequence, tt_value_t values, 
   for (int64_t left = n; left > 0; left /= 2) {
     tt_value_t active = tt__lt(b, low, high), middle = tt__div(b, tt__add(b, low, high), two);
     tt_value_t at = tt__min(b, middle, top);
-    tt_value_t x = rank == 1 ? tt_emit_take(b, sequence, at, 0) : tt_emit_take_along(b, sequence, at, last);
+    tt_value_t x =
+        rank == 1 ? tt_emit_take(b, sequence, at, 0) : tt_emit_take_along(b, sequence, at, last);
     // Written so that a NaN value goes behind everything.
     tt_value_t stop = tt_emit_compare(b, right ? TT_GT : TT_GE, x, values);
     tt_value_t up = tt__and(b, active, tt__not(b, stop));
@@ -115,8 +119,8 @@ static tt_value_t bisect(tt_build_t *b, tt_value_t sequence, tt_value_t values, 
   }
   return low;
 }
-// searchsorted(sequence, values, out_int32, right, side, sorter); param 1: bucketize(values, sequence,
-// out_int32, right).
+// searchsorted(sequence, values, out_int32, right, side, sorter); param 1: bucketize(values,
+// sequence, out_int32, right).
 TT_LOWER(searchsorted) {
   tt_build_t *b = L->b;
   uint32_t s = param ? 1 : 0, v = param ? 0 : 1;
@@ -145,7 +149,8 @@ TT_LOWER0(histc) {
     tt_lower_return(L, 0, tt_emit_scalar(b, d, 0));
     return;
   }
-  tt_value_t low = tt_lower_scalar(L, 2, d), high = tt_lower_scalar(L, 3, d), same = tt__eq(b, low, high);
+  tt_value_t low = tt_lower_scalar(L, 2, d), high = tt_lower_scalar(L, 3, d),
+             same = tt__eq(b, low, high);
   low = tt__select(b, same, tt_emit_reduce(b, TT_OP_MINIMUM, x, &zero, 1, false), low);
   high = tt__select(b, same, tt_emit_reduce(b, TT_OP_MAXIMUM, x, &zero, 1, false), high);
   same = tt__eq(b, low, high);

@@ -18,7 +18,8 @@ TT_LOWER0(cat) {
     xs[kept++] = tt_emit_convert(b, tt_lower_list_tensor(L, 0, i), tt_lower_out_dtype(L, 0));
   }
   if (kept == 0) {
-    tt_lower_return(L, 0, tt_emit_splat(b, tt_lower_out_dtype(L, 0), L->outs[0].rank, L->outs[0].sizes, 0));
+    tt_lower_return(
+        L, 0, tt_emit_splat(b, tt_lower_out_dtype(L, 0), L->outs[0].rank, L->outs[0].sizes, 0));
     return;
   }
   int64_t dim = tt_lower_dim(L, 1, L->outs[0].rank);
@@ -109,7 +110,8 @@ TT_LOWER(pixel_shuffle) {
   const int64_t apart[6] = {n, c / (r * r), r, r, h, w}, together[6] = {n, c, h / r, r, w / r, r};
   static const int64_t shuffle[6] = {0, 1, 4, 2, 5, 3}, unshuffle[6] = {0, 1, 3, 5, 2, 4};
   x = tt_emit_reshape(b, x, 6, param ? together : apart);
-  tt_lower_return(L, 0, tt__reshape_out(L, 0, tt_emit_transpose(b, x, param ? unshuffle : shuffle)));
+  tt_lower_return(L, 0,
+                  tt__reshape_out(L, 0, tt_emit_transpose(b, x, param ? unshuffle : shuffle)));
 }
 
 // channel_shuffle(self, groups)
@@ -118,7 +120,8 @@ TT_LOWER0(channel_shuffle) {
   tt_value_t x = tt_lower_tensor(L, 0);
   const tt_type_t *t = tt_build_type(b, x);
   int64_t groups = tt_lower_int(L, 1, 1);
-  const int64_t dims[4] = {t->dims[0], groups, t->dims[1] / groups, tt__product(t->dims + 2, t->rank - 2)};
+  const int64_t dims[4] = {t->dims[0], groups, t->dims[1] / groups,
+                           tt__product(t->dims + 2, t->rank - 2)};
   static const int64_t swap[4] = {0, 2, 1, 3};
   x = tt_emit_transpose(b, tt_emit_reshape(b, x, 4, dims), swap);
   tt_lower_return(L, 0, tt__reshape_out(L, 0, x));
@@ -132,8 +135,9 @@ TT_LOWER0(narrow_copy) {
   tt_lower_return(L, 0, tt_emit_slice_dim(L->b, x, dim, start, start + tt_lower_int(L, 3, 0), 1));
 }
 
-// --- diagonals -------------------------------------------------------------------------------------
-// The diagonal (its elements along the last dimension of `g`, other dimensions in order) laid into a
+// --- diagonals
+// ------------------------------------------------------------------------------------- The
+// diagonal (its elements along the last dimension of `g`, other dimensions in order) laid into a
 // shape; *out_mask says where it lies.
 static tt_value_t place_diagonal(tt_build_t *b, tt_value_t g, uint32_t rank, const int64_t *dims,
                                  int64_t offset, int64_t dim1, int64_t dim2, tt_value_t *out_mask) {
@@ -146,21 +150,24 @@ static tt_value_t place_diagonal(tt_build_t *b, tt_value_t g, uint32_t rank, con
     if (i != dim1 && i != dim2) places[j++] = i;
   }
   places[last] = dim1;
-  tt_value_t row = tt__iota(b, rank, dims, (uint32_t)dim1), col = tt__iota(b, rank, dims, (uint32_t)dim2);
+  tt_value_t row = tt__iota(b, rank, dims, (uint32_t)dim1),
+             col = tt__iota(b, rank, dims, (uint32_t)dim2);
   *out_mask = tt__eq(b, tt__addc(b, row, (double)offset), col);
   return tt_emit_broadcast_in_dim(b, g, rank, dims, places);
 }
-// diag_embed(self, offset, dim1, dim2): param 0. diagonal_backward(grad, sizes, offset, dim1, dim2): 1.
-// diagonal_scatter(self, src, offset, dim1, dim2): 2.
+// diag_embed(self, offset, dim1, dim2): param 0. diagonal_backward(grad, sizes, offset, dim1,
+// dim2): 1. diagonal_scatter(self, src, offset, dim1, dim2): 2.
 TT_LOWER(diagonal) {
   tt_build_t *b = L->b;
   uint32_t rank = L->outs[0].rank, at = param ? 2 : 1;
   tt_value_t mask, g = tt_lower_tensor(L, param == 2 ? 1 : 0);
   g = tt_emit_convert(b, g, tt_lower_out_dtype(L, 0));
-  int64_t dim1 = tt_lower_int(L, at + 1, param ? 0 : -2), dim2 = tt_lower_int(L, at + 2, param ? 1 : -1);
+  int64_t dim1 = tt_lower_int(L, at + 1, param ? 0 : -2),
+          dim2 = tt_lower_int(L, at + 2, param ? 1 : -1);
   dim1 += dim1 < 0 ? rank : 0;
   dim2 += dim2 < 0 ? rank : 0;
   g = place_diagonal(b, g, rank, L->outs[0].sizes, tt_lower_int(L, at, 0), dim1, dim2, &mask);
-  tt_lower_return(L, 0, param == 2 ? tt__select(b, mask, g, tt_lower_tensor(L, 0))
-                                   : tt__zero_unless(b, mask, g));
+  tt_lower_return(
+      L, 0,
+      param == 2 ? tt__select(b, mask, g, tt_lower_tensor(L, 0)) : tt__zero_unless(b, mask, g));
 }

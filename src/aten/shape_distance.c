@@ -87,7 +87,8 @@ TT_LOWER0(pdist) {
 // _pdist_backward(grad, self, p, pdist)
 TT_LOWER0(pdist_backward) {
   tt_build_t *b = L->b;
-  tt_value_t g = tt__opmath_tensor(L, 0), x = tt__opmath_tensor(L, 1), dist = tt__opmath_tensor(L, 3), i, j;
+  tt_value_t g = tt__opmath_tensor(L, 0), x = tt__opmath_tensor(L, 1),
+             dist = tt__opmath_tensor(L, 3), i, j;
   if (tt__elements(b, x) == 0 || !pairs(L, tt__dim(b, x, 0), &i, &j)) {
     tt_lower_return(L, 0, tt_emit_scalar(b, tt_lower_out_dtype(L, 0), 0));
     return;

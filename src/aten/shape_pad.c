@@ -1,7 +1,9 @@
 // Padding, and what is padding in reverse: the gradients of slices and selections.
 #include "aten/emit.h"
 
-static int64_t clamp(int64_t x, int64_t low, int64_t high) { return x < low ? low : x > high ? high : x; }
+static int64_t clamp(int64_t x, int64_t low, int64_t high) {
+  return x < low ? low : x > high ? high : x;
+}
 static int64_t positive(int64_t x) { return x > 0 ? x : 0; }
 
 static tt_value_t pad_dim(tt_build_t *b, tt_value_t x, int64_t dim, int64_t low, int64_t high,
@@ -21,10 +23,12 @@ TT_LOWER0(constant_pad) {
     low[rank - 1 - i] = pad[2 * i];
     high[rank - 1 - i] = pad[2 * i + 1];
   }
-  tt_lower_return(L, 0, tt_emit_pad(L->b, x, tt_lower_scalar(L, 2, tt_build_dtype(L->b, x)), low, high, NULL));
+  tt_lower_return(
+      L, 0, tt_emit_pad(L->b, x, tt_lower_scalar(L, 2, tt_build_dtype(L->b, x)), low, high, NULL));
 }
 
-// --- reflection and replication ------------------------------------------------------------------------
+// --- reflection and replication
+// ------------------------------------------------------------------------
 static tt_value_t reversed(tt_build_t *b, tt_value_t x, int64_t dim) {
   return tt_emit_reverse(b, x, &dim, 1);
 }
@@ -48,8 +52,9 @@ static tt_value_t pad_one(tt_build_t *b, tt_value_t x, int64_t dim, int64_t low,
   }
   parts[count++] = tt_emit_slice_dim(b, x, dim, positive(-low), n - positive(-high), 1);
   if (high > 0) {
-    parts[count++] = reflect ? reversed(b, tt_emit_slice_dim(b, x, dim, n - 1 - high, n - 1, 1), dim)
-                             : copies(b, x, dim, n - 1, high);
+    parts[count++] = reflect
+                         ? reversed(b, tt_emit_slice_dim(b, x, dim, n - 1 - high, n - 1, 1), dim)
+                         : copies(b, x, dim, n - 1, high);
   }
   return count == 1 ? parts[0] : tt_emit_concat(b, parts, count, dim);
 }
@@ -61,14 +66,16 @@ static tt_value_t unpad_one(tt_build_t *b, tt_value_t g, int64_t dim, int64_t n,
   if (low < 0 || high < 0) x = pad_dim(b, x, dim, positive(-low), positive(-high), 0);
   if (l) {
     tt_value_t part = tt_emit_slice_dim(b, g, dim, 0, l, 1);
-    part = reflect ? pad_dim(b, reversed(b, part, dim), dim, 1, n - 1 - l, 0)
-                   : pad_dim(b, tt_emit_reduce(b, TT_OP_ADD, part, &dim, 1, true), dim, 0, n - 1, 0);
+    part = reflect
+               ? pad_dim(b, reversed(b, part, dim), dim, 1, n - 1 - l, 0)
+               : pad_dim(b, tt_emit_reduce(b, TT_OP_ADD, part, &dim, 1, true), dim, 0, n - 1, 0);
     x = tt__add(b, x, part);
   }
   if (h) {
     tt_value_t part = tt_emit_slice_dim(b, g, dim, size - h, size, 1);
-    part = reflect ? pad_dim(b, reversed(b, part, dim), dim, n - 1 - h, 1, 0)
-                   : pad_dim(b, tt_emit_reduce(b, TT_OP_ADD, part, &dim, 1, true), dim, n - 1, 0, 0);
+    part = reflect
+               ? pad_dim(b, reversed(b, part, dim), dim, n - 1 - h, 1, 0)
+               : pad_dim(b, tt_emit_reduce(b, TT_OP_ADD, part, &dim, 1, true), dim, n - 1, 0, 0);
     x = tt__add(b, x, part);
   }
   return x;
@@ -95,9 +102,11 @@ TT_LOWER(edge_pad_backward) {
   tt_lower_return(L, 0, g);
 }
 
-// --- slices the other way -----------------------------------------------------------------------------
-// x laid into a dimension of size n from `start` on with `step`, zeros elsewhere.
-static tt_value_t lay(tt_build_t *b, tt_value_t x, int64_t dim, int64_t n, int64_t start, int64_t step) {
+// --- slices the other way
+// ----------------------------------------------------------------------------- x laid into a
+// dimension of size n from `start` on with `step`, zeros elsewhere.
+static tt_value_t lay(tt_build_t *b, tt_value_t x, int64_t dim, int64_t n, int64_t start,
+                      int64_t step) {
   int64_t count = tt__dim(b, x, dim), used = count ? (count - 1) * step + 1 : 0;
   return pad_dim(b, x, dim, start, n - start - used, count ? step - 1 : 0);
 }

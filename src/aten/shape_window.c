@@ -9,8 +9,10 @@ typedef struct blocks_s {
 // The kernel, dilation, padding and stride lists stand from argument `at` on.
 static blocks_t blocks_of(tt_lower_t *L, uint32_t at, int64_t height, int64_t width) {
   uint32_t n;
-  blocks_t s = {.kernel = tt_lower_ints(L, at, &n), .dilation = tt_lower_ints(L, at + 1, &n),
-                .padding = tt_lower_ints(L, at + 2, &n), .stride = tt_lower_ints(L, at + 3, &n)};
+  blocks_t s = {.kernel = tt_lower_ints(L, at, &n),
+                .dilation = tt_lower_ints(L, at + 1, &n),
+                .padding = tt_lower_ints(L, at + 2, &n),
+                .stride = tt_lower_ints(L, at + 3, &n)};
   const int64_t size[2] = {height, width};
   for (int i = 0; i < 2; i++) {
     s.padded[i] = size[i] + 2 * s.padding[i];
@@ -37,10 +39,13 @@ TT_LOWER0(im2col) {
   for (int64_t k = 0; k < count; k++) {
     int64_t i = k / s.kernel[1] * s.dilation[0], j = k % s.kernel[1] * s.dilation[1];
     const int64_t starts[4] = {0, 0, i, j};
-    const int64_t limits[4] = {n, c, i + (s.out[0] - 1) * s.stride[0] + 1, j + (s.out[1] - 1) * s.stride[1] + 1};
+    const int64_t limits[4] = {n, c, i + (s.out[0] - 1) * s.stride[0] + 1,
+                               j + (s.out[1] - 1) * s.stride[1] + 1};
     parts[k] = tt_emit_reshape(b, tt_emit_slice(b, x, starts, limits, strides), 4, column);
   }
-  tt_lower_return(L, 0, tt__reshape_out(L, 0, count == 1 ? parts[0] : tt_emit_concat(b, parts, (uint32_t)count, 2)));
+  tt_lower_return(
+      L, 0,
+      tt__reshape_out(L, 0, count == 1 ? parts[0] : tt_emit_concat(b, parts, (uint32_t)count, 2)));
 }
 
 // col2im(self, output_size, kernel, dilation, padding, stride): overlapping blocks add up.
@@ -51,10 +56,12 @@ TT_LOWER0(col2im) {
   uint32_t two;
   const int64_t *size = tt_lower_ints(L, 1, &two);
   blocks_t s = blocks_of(L, 2, size[0], size[1]);
-  int64_t count = s.kernel[0] * s.kernel[1], n = t->rank == 3 ? t->dims[0] : 1, c = t->dims[t->rank - 2] / count;
+  int64_t count = s.kernel[0] * s.kernel[1], n = t->rank == 3 ? t->dims[0] : 1,
+          c = t->dims[t->rank - 2] / count;
   const int64_t apart[5] = {n, c, count, s.out[0], s.out[1]}, block[4] = {n, c, s.out[0], s.out[1]};
   x = tt_emit_reshape(b, x, 5, apart);
-  const int64_t image[4] = {n, c, s.padded[0], s.padded[1]}, interior[4] = {0, 0, s.stride[0] - 1, s.stride[1] - 1};
+  const int64_t image[4] = {n, c, s.padded[0], s.padded[1]},
+                interior[4] = {0, 0, s.stride[0] - 1, s.stride[1] - 1};
   tt_value_t sum = tt_emit_splat(b, t->dtype, 4, image, 0);
   for (int64_t k = 0; k < count; k++) {
     int64_t i = k / s.kernel[1] * s.dilation[0], j = k % s.kernel[1] * s.dilation[1];
