@@ -11,7 +11,8 @@ namespace {
 
 using c10::CachingDeviceAllocator::DeviceStats;
 
-// Memory is the engine's: an allocation is a storage, whose address is reserved and never read here.
+// Memory is the engine's: an allocation is a storage, whose address is reserved and never read
+// here.
 class TpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {

@@ -29,10 +29,11 @@ using at::Tensor;
 
 Tensor binary_cross_entropy_banned(const Tensor &, const Tensor &, const std::optional<Tensor> &,
                                    int64_t) {
-  TORCH_CHECK(false,
-              "binary_cross_entropy and BCELoss are unsafe to autocast: their input is a probability, "
-              "which lower precision rounds to 0 or 1. Use binary_cross_entropy_with_logits or "
-              "BCEWithLogitsLoss, which are safe, or leave autocast for the loss.");
+  TORCH_CHECK(
+      false,
+      "binary_cross_entropy and BCELoss are unsafe to autocast: their input is a probability, "
+      "which lower precision rounds to 0 or 1. Use binary_cross_entropy_with_logits or "
+      "BCEWithLogitsLoss, which are safe, or leave autocast for the loss.");
 }
 
 TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, m) { m.fallback(torch::CppFunction::makeFallthrough()); }

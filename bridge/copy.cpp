@@ -1,9 +1,9 @@
 // Copies into, out of and between devices.
 #include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
-#include <ATen/native/Resize.h>
 #include <torch/library.h>
 
 #include "status.hpp"
@@ -74,7 +74,8 @@ at::Tensor &copy_(at::Tensor &self, const at::Tensor &src, bool non_blocking) {
 }
 
 at::Scalar local_scalar_dense(const at::Tensor &self) {
-  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  TORCH_CHECK(self.numel() == 1, "a Tensor with ", self.numel(),
+              " elements cannot be converted to Scalar");
   status_check_fork();
   auto from = tensor_describe(self);
   tt_number_t number;
@@ -92,7 +93,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
 }
 
-// copy_ reads the lazy conj and neg bits itself; resolving them first would copy through here again.
+// copy_ reads the lazy conj and neg bits itself; resolving them first would copy through here
+// again.
 TORCH_LIBRARY_IMPL(aten, Conjugate, m) {
   m.impl("_copy_from", torch::CppFunction::makeFallthrough());
 }

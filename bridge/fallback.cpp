@@ -63,7 +63,8 @@ void count_and_report(const c10::OperatorHandle &op) {
     first = counts[name]++ == 0;
   }
   if (first && how == FallbackPolicy::kWarn) {
-    TORCH_WARN(name, " has no tpu kernel: it runs on the CPU (warned once; see "
+    TORCH_WARN(name,
+               " has no tpu kernel: it runs on the CPU (warned once; see "
                "torch.tpu.fallback_stats(), TORCHTPU_FALLBACK=silent|error)");
   }
 }
@@ -94,11 +95,13 @@ void fallback_run(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool 
   if (!is_running(id)) {
     Running guard(id);
     auto shadowed = [&](DispatchKey key) { return composite && op.hasKernelForDispatchKey(key); };
-    for (DispatchKey key : {DispatchKey::CompositeExplicitAutograd, DispatchKey::CompositeImplicitAutograd}) {
+    for (DispatchKey key :
+         {DispatchKey::CompositeExplicitAutograd, DispatchKey::CompositeImplicitAutograd}) {
       if (shadowed(key)) return op.callBoxedForDispatchKey(key, *stack);
     }
     if (has_decomposition(op)) return op.callBoxedForDispatchKey(kDecomposition, *stack);
-    // A structured op's composite allocates the result and calls the out= form, which comes back here.
+    // A structured op's composite allocates the result and calls the out= form, which comes back
+    // here.
     constexpr DispatchKey structured = DispatchKey::CompositeExplicitAutogradNonFunctional;
     if (shadowed(structured)) return op.callBoxedForDispatchKey(structured, *stack);
   }

@@ -14,8 +14,8 @@ enum class FallbackPolicy { kWarn, kError, kSilent };
 FallbackPolicy fallback_policy();
 void fallback_set_policy(FallbackPolicy policy);
 
-// Runs `op` some other way. `composite`: PyTorch's own composite kernel may be tried (it is shadowed
-// where the table registers the op).
+// Runs `op` some other way. `composite`: PyTorch's own composite kernel may be tried (it is
+// shadowed where the table registers the op).
 void fallback_run(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool composite);
 
 // Every op that ran on the CPU, with how often.

@@ -19,8 +19,10 @@ class TpuGenerator final : public c10::GeneratorImpl {
  public:
   // `owned` is released with this object; a default generator belongs to the engine.
   TpuGenerator(c10::DeviceIndex device, tt_generator_t *handle, bool owned)
-      : GeneratorImpl(c10::Device(kTpu, device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
-        handle_(handle), owned_(owned) {}
+      : GeneratorImpl(c10::Device(kTpu, device),
+                      c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        handle_(handle),
+        owned_(owned) {}
   ~TpuGenerator() override {
     if (owned_) tt_generator_release(handle_);
   }
@@ -78,8 +80,9 @@ class TpuGenerator final : public c10::GeneratorImpl {
 }  // namespace
 
 tt_generator_t *generator_handle(const at::Generator &generator) {
-  TORCH_CHECK(generator.device().type() == kTpu, "Expected a 'tpu' device type for generator but found '",
-              generator.device().type(), "'");
+  TORCH_CHECK(generator.device().type() == kTpu,
+              "Expected a 'tpu' device type for generator but found '", generator.device().type(),
+              "'");
   return static_cast<TpuGenerator *>(generator.unsafeGetGeneratorImpl())->handle();
 }
 

@@ -1,9 +1,10 @@
+#include "guard.hpp"
+
 #include <c10/core/DeviceGuard.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
 #include <cstdlib>
 
-#include "guard.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
 
@@ -109,8 +110,8 @@ DeviceIndex current_device() noexcept { return current; }
 
 void set_current_device(DeviceIndex index) {
   int count = device_count();
-  TORCH_CHECK(index >= 0 && index < count, "invalid device ordinal: tpu:", int{index}, " of ", count,
-              " device(s)");
+  TORCH_CHECK(index >= 0 && index < count, "invalid device ordinal: tpu:", int{index}, " of ",
+              count, " device(s)");
   current = index;
 }
 

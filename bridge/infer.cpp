@@ -48,7 +48,8 @@ class MetaArguments {
       int from = source(i);
       if (from >= 0 && static_cast<size_t>(from) < call_.arg_count) {
         // An undefined tensor is not what composite kernels take for a left-out optional one.
-        bool left_out = call_.args[from].kind == TT_ARG_NONE && arguments[i].type()->kind() == c10::TypeKind::OptionalType;
+        bool left_out = call_.args[from].kind == TT_ARG_NONE &&
+                        arguments[i].type()->kind() == c10::TypeKind::OptionalType;
         out.push_back(left_out ? IValue() : value(form.kinds[i], call_.args[from]));
       } else {
         out.push_back(arguments[i].default_value().value_or(IValue()));
@@ -93,8 +94,8 @@ at::Tensor MetaArguments::tensor(const tt_tensor_t &t) {
     storage = meta_storage(bytes);
     if (t.storage) storages_.emplace_back(t.storage, storage);
   }
-  auto out = at::detail::make_tensor<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(DispatchKey::Meta), type);
+  auto out = at::detail::make_tensor<c10::TensorImpl>(std::move(storage),
+                                                      c10::DispatchKeySet(DispatchKey::Meta), type);
   auto *impl = out.unsafeGetTensorImpl();
   impl->set_sizes_and_strides(sizes, strides, t.offset);
   if (t.flags & TT_TENSOR_CONJ) out._set_conj(true);
@@ -118,17 +119,27 @@ IValue MetaArguments::tensors(ArgKind kind, const tt_arg_t &arg) {
 
 IValue MetaArguments::value(ArgKind kind, const tt_arg_t &arg) {
   switch (arg.kind) {
-    case TT_ARG_NONE: return kind == ArgKind::kTensor ? IValue(at::Tensor()) : IValue();
-    case TT_ARG_TENSOR: return tensor(*arg.u.tensor);
-    case TT_ARG_TENSORS: return tensors(kind, arg);
-    case TT_ARG_BOOL: return arg.u.i != 0;
+    case TT_ARG_NONE:
+      return kind == ArgKind::kTensor ? IValue(at::Tensor()) : IValue();
+    case TT_ARG_TENSOR:
+      return tensor(*arg.u.tensor);
+    case TT_ARG_TENSORS:
+      return tensors(kind, arg);
+    case TT_ARG_BOOL:
+      return arg.u.i != 0;
     case TT_ARG_INT:
-    case TT_ARG_ENUM: return arg.u.i;
-    case TT_ARG_FLOAT: return arg.u.f;
-    case TT_ARG_COMPLEX: return c10::complex<double>(arg.u.complex[0], arg.u.complex[1]);
-    case TT_ARG_DTYPE: return dtype_from_c(static_cast<uint8_t>(arg.u.i));
-    case TT_ARG_INTS: return c10::IntArrayRef(arg.u.ints, arg.count);
-    case TT_ARG_FLOATS: return c10::ArrayRef<double>(arg.u.floats, arg.count);
+    case TT_ARG_ENUM:
+      return arg.u.i;
+    case TT_ARG_FLOAT:
+      return arg.u.f;
+    case TT_ARG_COMPLEX:
+      return c10::complex<double>(arg.u.complex[0], arg.u.complex[1]);
+    case TT_ARG_DTYPE:
+      return dtype_from_c(static_cast<uint8_t>(arg.u.i));
+    case TT_ARG_INTS:
+      return c10::IntArrayRef(arg.u.ints, arg.count);
+    case TT_ARG_FLOATS:
+      return c10::ArrayRef<double>(arg.u.floats, arg.count);
     case TT_ARG_BOOLS: {
       c10::List<bool> list;
       for (uint32_t k = 0; k < arg.count; ++k) list.push_back(arg.u.bools[k] != 0);
@@ -139,17 +150,20 @@ IValue MetaArguments::value(ArgKind kind, const tt_arg_t &arg) {
       for (uint32_t k = 0; k < arg.count; ++k) list.push_back(number_to_scalar(arg.u.scalars[k]));
       return list;
     }
-    case TT_ARG_STRING: return std::string(arg.u.string, arg.count);
-    default: return {};  // a generator draws nothing here, a device is set by the caller
+    case TT_ARG_STRING:
+      return std::string(arg.u.string, arg.count);
+    default:
+      return {};  // a generator draws nothing here, a device is set by the caller
   }
 }
 
-// A structured op's own shape function, in C++. Its Meta kernel may be PyTorch's Python reference, which
-// is slower and words errors differently.
+// A structured op's own shape function, in C++. Its Meta kernel may be PyTorch's Python reference,
+// which is slower and words errors differently.
 constexpr DispatchKey kStructured = DispatchKey::CompositeExplicitAutogradNonFunctional;
 
-// Active while such a shape function runs: the out= kernel that it ends in has nothing to compute, and
-// its Python reference would only cost time or trip over empty inputs. No one else uses this key.
+// Active while such a shape function runs: the out= kernel that it ends in has nothing to compute,
+// and its Python reference would only cost time or trip over empty inputs. No one else uses this
+// key.
 constexpr DispatchKey kShapeMode = DispatchKey::TESTING_ONLY_GenericMode;
 
 void skip_out_kernels(const c10::OperatorHandle &op, Stack *stack) {
@@ -211,7 +225,8 @@ bool meta_append(const at::Tensor &tensor, tt_arena_t *arena, tt_out_meta_t *out
 
 void flatten(const IValue &value, std::vector<at::Tensor> *out) {
   if (value.isTensor()) out->push_back(value.toTensor());
-  if (value.isTensorList() || (value.isList() && value.toListRef().size() && value.toListRef()[0].isTensor())) {
+  if (value.isTensorList() ||
+      (value.isList() && value.toListRef().size() && value.toListRef()[0].isTensor())) {
     for (const auto &item : value.toListRef()) out->push_back(item.toTensor());
   }
 }
@@ -227,7 +242,8 @@ std::vector<at::Tensor> mutated_tensors(const Entry &form, const Stack &argument
 // Notes which out= tensors the form's own Meta kernel resized.
 void note_resizes(const Entry &form, const tt_call_t &call, const Stack &arguments) {
   for (size_t i = 0; i < arguments.size(); ++i) {
-    if (!form.mutated[i] || !arguments[i].isTensor() || call.args[i].kind != TT_ARG_TENSOR) continue;
+    if (!form.mutated[i] || !arguments[i].isTensor() || call.args[i].kind != TT_ARG_TENSOR)
+      continue;
     const tt_tensor_t &before = *call.args[i].u.tensor;
     auto after = arguments[i].toTensor().sizes();
     if (after != c10::IntArrayRef(before.sizes, before.rank)) {
@@ -255,9 +271,8 @@ std::vector<at::Tensor> functional_results(const Entry &called, MetaArguments &a
   std::vector<at::Tensor> results;
   if (!functional || !has_meta(*functional)) return results;
   bool same = functional == &called;
-  Stack stack = arguments.stack(*functional, [&](size_t i) {
-    return same ? static_cast<int>(i) : called.functional_arg[i];
-  });
+  Stack stack = arguments.stack(
+      *functional, [&](size_t i) { return same ? static_cast<int>(i) : called.functional_arg[i]; });
   try {
     run_meta(*functional, &stack);
   } catch (const c10::Error &) {
@@ -301,11 +316,12 @@ tt_status_t infer_functional(const Entry &form, const tt_call_t &call, MetaArgum
   return give(functional_results(form, arguments), name, out);
 }
 
-// PyTorch's Meta kernels of index_add and index_reduce look at row 0 of `source`, which an empty one
-// does not have; the result is like self then.
+// PyTorch's Meta kernels of index_add and index_reduce look at row 0 of `source`, which an empty
+// one does not have; the result is like self then.
 bool adds_no_rows(const Entry &form, const tt_call_t &call) {
   const std::string &name = form.handle.operator_name().name;
-  if (name.rfind("aten::index_add", 0) != 0 && name.rfind("aten::index_reduce", 0) != 0) return false;
+  if (name.rfind("aten::index_add", 0) != 0 && name.rfind("aten::index_reduce", 0) != 0)
+    return false;
   constexpr size_t kIndex = 2;
   const tt_arg_t &index = call.args[kIndex];
   return index.kind == TT_ARG_TENSOR && index.u.tensor->rank == 1 && index.u.tensor->sizes[0] == 0;
@@ -315,7 +331,8 @@ bool adds_no_rows(const Entry &form, const tt_call_t &call) {
 
 tt_status_t infer(void *, const tt_call_t *call, tt_inferred_t *out) {
   const Entry *form = entry_table()[call->op][call->variant].get();
-  if (!form) return TT_ERROR(UNIMPLEMENTED, "lower: op %u has no such form in this PyTorch", call->op);
+  if (!form)
+    return TT_ERROR(UNIMPLEMENTED, "lower: op %u has no such form in this PyTorch", call->op);
   pending_resizes.clear();
   out->mutated = 0;
   try {

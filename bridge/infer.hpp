@@ -1,4 +1,5 @@
-// Result metadata from PyTorch's own Meta kernels, asked once per new combination of argument facts.
+// Result metadata from PyTorch's own Meta kernels, asked once per new combination of argument
+// facts.
 #pragma once
 
 #include "schema.hpp"

@@ -38,7 +38,8 @@ Tensor dense(int dtype, const void *data, const int64_t *dims, uint32_t spatial_
 
 Tensor matrix(int dtype, const tt_matrix_t &m) {
   if (m.batch == 1) return blob(dtype, m.data, {m.rows, m.cols}, {m.row_stride, m.col_stride});
-  return blob(dtype, m.data, {m.batch, m.rows, m.cols}, {m.batch_stride, m.row_stride, m.col_stride});
+  return blob(dtype, m.data, {m.batch, m.rows, m.cols},
+              {m.batch_stride, m.row_stride, m.col_stride});
 }
 
 // The plugin's threads never see exceptions: a failed call is computed by its own kernel.
@@ -69,18 +70,22 @@ struct ConvGeometry {
   IntArrayRef stride, padding, dilation;
   std::vector<int64_t> no_output_padding;
   explicit ConvGeometry(const tt_library_conv_t &c)
-      : stride(c.strides, c.spatial_rank), padding(c.padding_low, c.spatial_rank),
-        dilation(c.dilation, c.spatial_rank), no_output_padding(c.spatial_rank, 0) {}
+      : stride(c.strides, c.spatial_rank),
+        padding(c.padding_low, c.spatial_rank),
+        dilation(c.dilation, c.spatial_rank),
+        no_output_padding(c.spatial_rank, 0) {}
 };
 
-bool conv(int dtype, const tt_library_conv_t *c, const void *input, const void *kernel, void *output) {
+bool conv(int dtype, const tt_library_conv_t *c, const void *input, const void *kernel,
+          void *output) {
   if (c->transposed) return false;
   return quietly([&] {
     ConvGeometry g(*c);
     dense(dtype, output, c->output, c->spatial_rank)
         .copy_(at::convolution(dense(dtype, input, c->input, c->spatial_rank),
-                               dense(dtype, kernel, c->kernel, c->spatial_rank), std::nullopt, g.stride,
-                               g.padding, g.dilation, false, g.no_output_padding, c->groups));
+                               dense(dtype, kernel, c->kernel, c->spatial_rank), std::nullopt,
+                               g.stride, g.padding, g.dilation, false, g.no_output_padding,
+                               c->groups));
   });
 }
 
@@ -89,10 +94,11 @@ Tensor conv_grad(int dtype, const tt_library_conv_t &c, const void *grad, const 
                  const void *kernel, bool of_input) {
   ConvGeometry g(c);
   auto given = [&](const void *data, const int64_t *dims) {
-    return data ? dense(dtype, data, dims, c.spatial_rank)
-                : at::from_blob(const_cast<void *>(grad), {1}, at::TensorOptions().dtype(
-                      dtype_from_c(static_cast<uint8_t>(dtype))))
-                      .expand(IntArrayRef(dims, c.spatial_rank + 2));
+    return data
+               ? dense(dtype, data, dims, c.spatial_rank)
+               : at::from_blob(const_cast<void *>(grad), {1},
+                               at::TensorOptions().dtype(dtype_from_c(static_cast<uint8_t>(dtype))))
+                     .expand(IntArrayRef(dims, c.spatial_rank + 2));
   };
   auto [input_grad, kernel_grad, bias_grad] = at::convolution_backward(
       dense(dtype, grad, c.output, c.spatial_rank), given(input, c.input), given(kernel, c.kernel),
@@ -119,7 +125,8 @@ bool conv_kernel_grad(int dtype, const tt_library_conv_t *c, const void *grad, c
   });
 }
 
-const tt_library_t table = {sizeof(tt_library_t), &matmul, &conv, &conv_input_grad, &conv_kernel_grad};
+const tt_library_t table = {sizeof(tt_library_t), &matmul, &conv, &conv_input_grad,
+                            &conv_kernel_grad};
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 // The Python module torchtpu._C: what torchtpu/tpu/*.py needs beyond torch's own interfaces.
 #include <Python.h>
-
 #include <c10/util/Exception.h>
 #include <torch/csrc/Generator.h>
 
@@ -92,7 +91,8 @@ PyObject *py_device_info(PyObject *, PyObject *arg) {
   tt_memory_stats_t stats{};
   if (!guarded([&] {
         TT_CALL(tt_eager_start());
-        TORCH_CHECK(device < tt_client_device_count(tt_eager_client()), "invalid device ordinal: tpu:", device);
+        TORCH_CHECK(device < tt_client_device_count(tt_eager_client()),
+                    "invalid device ordinal: tpu:", device);
         stats = tt::memory_stats(static_cast<c10::DeviceIndex>(device));
       })) {
     return nullptr;
@@ -116,12 +116,12 @@ PyObject *py_default_generator(PyObject *, PyObject *arg) {
 PyObject *py_stats(PyObject *, PyObject *) {
   tt_eager_stats_t s{};
   tt_eager_stats(&s);
-  return Py_BuildValue(
-      "{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "instances", (long long)s.instances, "programs_compiled",
-      (long long)s.programs_compiled, "program_hits", (long long)s.program_hits, "windows_flushed",
-      (long long)s.windows_flushed, "window_hits", (long long)s.window_hits, "ops_recorded",
-      (long long)s.ops_recorded, "ops_submitted", (long long)s.ops_submitted, "compile_ns",
-      (long long)s.compile_ns);
+  return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "instances", (long long)s.instances,
+                       "programs_compiled", (long long)s.programs_compiled, "program_hits",
+                       (long long)s.program_hits, "windows_flushed", (long long)s.windows_flushed,
+                       "window_hits", (long long)s.window_hits, "ops_recorded",
+                       (long long)s.ops_recorded, "ops_submitted", (long long)s.ops_submitted,
+                       "compile_ns", (long long)s.compile_ns);
 }
 
 PyObject *py_fallback_counts(PyObject *, PyObject *) {
@@ -180,12 +180,13 @@ PyMethodDef methods[] = {
     {"capture_begin", tt::py_capture_begin, METH_VARARGS, nullptr},
     {"capture_end", tt::py_capture_end, METH_VARARGS, nullptr},
     {"capture_run", tt::py_capture_run, METH_VARARGS, nullptr},
+    {"capture_cancel", tt::py_capture_cancel, METH_O, nullptr},
     {"capture_text", tt::py_capture_text, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "torchtpu._C", nullptr, -1, methods,
-                          nullptr, nullptr, nullptr, nullptr};
+PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "torchtpu._C", nullptr, -1, methods, nullptr, nullptr, nullptr, nullptr};
 
 }  // namespace
 

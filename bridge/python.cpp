@@ -1,6 +1,6 @@
-#include <Python.h>
-
 #include "python.hpp"
+
+#include <Python.h>
 
 #include <cstdio>
 #include <cstring>

@@ -51,7 +51,8 @@ class EngineKernel final : public c10::OperatorKernel {
     if (__builtin_expect(frame.foreign_device, 0)) {
       return TT_ERROR(UNIMPLEMENTED, "lower: the result is on another device");
     }
-    if (entry_.variant != TT_FUNCTIONAL && frame.may_overlap()) infer_check_overlap(entry_, frame.call);
+    if (entry_.variant != TT_FUNCTIONAL && frame.may_overlap())
+      infer_check_overlap(entry_, frame.call);
     status_forget_exception();
     outs->count = 0;
     outs->items = outs->inline_items;

@@ -10,34 +10,53 @@ using c10::TypeKind;
 
 ArgKind kind_of_list(const c10::TypePtr &element) {
   switch (element->kind()) {
-    case TypeKind::TensorType: return ArgKind::kTensors;
-    case TypeKind::OptionalType: return ArgKind::kOptionalTensors;
+    case TypeKind::TensorType:
+      return ArgKind::kTensors;
+    case TypeKind::OptionalType:
+      return ArgKind::kOptionalTensors;
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return ArgKind::kInts;
-    case TypeKind::FloatType: return ArgKind::kFloats;
-    case TypeKind::BoolType: return ArgKind::kBools;
-    case TypeKind::NumberType: return ArgKind::kScalars;
-    default: return ArgKind::kOther;
+    case TypeKind::SymIntType:
+      return ArgKind::kInts;
+    case TypeKind::FloatType:
+      return ArgKind::kFloats;
+    case TypeKind::BoolType:
+      return ArgKind::kBools;
+    case TypeKind::NumberType:
+      return ArgKind::kScalars;
+    default:
+      return ArgKind::kOther;
   }
 }
 
 ArgKind kind_of(c10::TypePtr type) {
   if (auto optional = type->cast<c10::OptionalType>()) type = optional->getElementType();
   switch (type->kind()) {
-    case TypeKind::TensorType: return ArgKind::kTensor;
-    case TypeKind::NumberType: return ArgKind::kScalar;
+    case TypeKind::TensorType:
+      return ArgKind::kTensor;
+    case TypeKind::NumberType:
+      return ArgKind::kScalar;
     case TypeKind::IntType:
-    case TypeKind::SymIntType: return ArgKind::kInt;
-    case TypeKind::FloatType: return ArgKind::kFloat;
-    case TypeKind::BoolType: return ArgKind::kBool;
-    case TypeKind::ScalarTypeType: return ArgKind::kDtype;
+    case TypeKind::SymIntType:
+      return ArgKind::kInt;
+    case TypeKind::FloatType:
+      return ArgKind::kFloat;
+    case TypeKind::BoolType:
+      return ArgKind::kBool;
+    case TypeKind::ScalarTypeType:
+      return ArgKind::kDtype;
     case TypeKind::LayoutType:
-    case TypeKind::MemoryFormatType: return ArgKind::kEnum;
-    case TypeKind::DeviceObjType: return ArgKind::kDevice;
-    case TypeKind::StringType: return ArgKind::kString;
-    case TypeKind::GeneratorType: return ArgKind::kGenerator;
-    case TypeKind::ListType: return kind_of_list(type->castRaw<c10::ListType>()->getElementType());
-    default: return ArgKind::kOther;
+    case TypeKind::MemoryFormatType:
+      return ArgKind::kEnum;
+    case TypeKind::DeviceObjType:
+      return ArgKind::kDevice;
+    case TypeKind::StringType:
+      return ArgKind::kString;
+    case TypeKind::GeneratorType:
+      return ArgKind::kGenerator;
+    case TypeKind::ListType:
+      return kind_of_list(type->castRaw<c10::ListType>()->getElementType());
+    default:
+      return ArgKind::kOther;
   }
 }
 
@@ -78,7 +97,8 @@ Entry::Entry(c10::OperatorHandle op_handle, uint16_t op_index, uint8_t op_varian
     mutated.push_back(argument.alias_info() && argument.alias_info()->isWrite());
   }
   for (const auto &result : schema.returns()) {
-    returned.push_back(result.alias_info() ? find_alias(schema, *result.alias_info()) : int16_t{-1});
+    returned.push_back(result.alias_info() ? find_alias(schema, *result.alias_info())
+                                           : int16_t{-1});
   }
 }
 

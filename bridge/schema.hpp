@@ -1,4 +1,5 @@
-// What the bridge needs to know of each registered dispatcher entry, worked out once at registration.
+// What the bridge needs to know of each registered dispatcher entry, worked out once at
+// registration.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -13,8 +14,23 @@
 namespace tt {
 
 enum class ArgKind : uint8_t {
-  kTensor, kTensors, kOptionalTensors, kScalar, kInt, kFloat, kBool, kInts, kFloats, kBools,
-  kScalars, kDtype, kEnum, kDevice, kString, kGenerator, kOther,
+  kTensor,
+  kTensors,
+  kOptionalTensors,
+  kScalar,
+  kInt,
+  kFloat,
+  kBool,
+  kInts,
+  kFloats,
+  kBools,
+  kScalars,
+  kDtype,
+  kEnum,
+  kDevice,
+  kString,
+  kGenerator,
+  kOther,
 };
 
 struct Entry {
@@ -22,9 +38,10 @@ struct Entry {
   uint16_t op;
   uint8_t variant;
   std::vector<ArgKind> kinds;
-  std::vector<bool> mutated;            // by argument
-  std::vector<int16_t> returned;        // the argument that return i aliases, -1: a new value
-  std::vector<int16_t> functional_arg;  // this form's argument for argument i of the functional form, -1: none
+  std::vector<bool> mutated;      // by argument
+  std::vector<int16_t> returned;  // the argument that return i aliases, -1: a new value
+  std::vector<int16_t>
+      functional_arg;  // this form's argument for argument i of the functional form, -1: none
 
   Entry(c10::OperatorHandle handle, uint16_t op, uint8_t variant);
 };

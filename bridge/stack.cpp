@@ -11,8 +11,9 @@ namespace tt {
 namespace {
 
 [[noreturn]] void throw_two_devices(c10::Device a, c10::Device b) {
-  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ",
-              a, " and ", b, "!");
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at least two devices, ", a,
+              " and ", b, "!");
 }
 
 }  // namespace
@@ -75,7 +76,8 @@ void Frame::describe(const at::Tensor &tensor, bool mutated, bool index, tt_tens
   *out = {};
   out->sizes = out->strides = &none;
   out->dtype = static_cast<uint8_t>(dtype);
-  out->flags = static_cast<uint8_t>(TT_TENSOR_HOST | (impl->is_wrapped_number() ? TT_TENSOR_WRAPPED : 0));
+  out->flags =
+      static_cast<uint8_t>(TT_TENSOR_HOST | (impl->is_wrapped_number() ? TT_TENSOR_WRAPPED : 0));
   out->number = number_of(tensor);
   out->handle = impl;
 }
@@ -92,8 +94,10 @@ void Frame::convert(size_t i, const c10::IValue &value) {
       arg.u.tensor = out;
       return;
     }
-    case ArgKind::kTensors: return convert_tensors(i, value, false);
-    case ArgKind::kOptionalTensors: return convert_tensors(i, value, true);
+    case ArgKind::kTensors:
+      return convert_tensors(i, value, false);
+    case ArgKind::kOptionalTensors:
+      return convert_tensors(i, value, true);
     case ArgKind::kScalar: {
       tt_number_t number = number_of(value.toScalar());
       arg.kind = number.kind;
@@ -125,7 +129,8 @@ void Frame::convert(size_t i, const c10::IValue &value) {
       arg.kind = TT_ARG_ENUM;
       arg.u.i = value.toInt();
       return;
-    case ArgKind::kDevice: return convert_device(i, value.toDevice());
+    case ArgKind::kDevice:
+      return convert_device(i, value.toDevice());
     case ArgKind::kString: {
       std::string_view text = value.toStringView();
       arg.kind = TT_ARG_STRING;
@@ -140,8 +145,10 @@ void Frame::convert(size_t i, const c10::IValue &value) {
     case ArgKind::kInts:
     case ArgKind::kFloats:
     case ArgKind::kBools:
-    case ArgKind::kScalars: return convert_numbers(i, entry_.kinds[i], value.toListRef());
-    case ArgKind::kOther: break;
+    case ArgKind::kScalars:
+      return convert_numbers(i, entry_.kinds[i], value.toListRef());
+    case ArgKind::kOther:
+      break;
   }
   TORCH_CHECK_NOT_IMPLEMENTED(false, "tpu: ", entry_.handle.operator_name(), " argument ", i,
                               " has a type that the device does not take");
@@ -232,7 +239,9 @@ at::Tensor tensor_of(const tt_out_t &out) {
 }
 
 // How many of the remaining outputs a Tensor[] result takes: all but one for each later result.
-size_t list_length(size_t remaining, size_t later) { return remaining > later ? remaining - later : 0; }
+size_t list_length(size_t remaining, size_t later) {
+  return remaining > later ? remaining - later : 0;
+}
 
 }  // namespace
 

@@ -31,13 +31,20 @@ void status_throw(tt_status_t status) {
   tt_code_t code = tt_status_code(status);
   tt_status_release(status);
   switch (code) {
-    case TT_INDEX: raise<c10::IndexError>(std::move(message));
-    case TT_VALUE: raise<c10::ValueError>(std::move(message));
-    case TT_TYPE: raise<c10::TypeError>(std::move(message));
-    case TT_UNIMPLEMENTED: raise<c10::NotImplementedError>(std::move(message));
-    case TT_OUT_OF_MEMORY: raise<c10::OutOfMemoryError>(std::move(message));
-    case TT_LINALG: raise<c10::LinAlgError>(std::move(message));
-    default: raise<c10::Error>(std::move(message));
+    case TT_INDEX:
+      raise<c10::IndexError>(std::move(message));
+    case TT_VALUE:
+      raise<c10::ValueError>(std::move(message));
+    case TT_TYPE:
+      raise<c10::TypeError>(std::move(message));
+    case TT_UNIMPLEMENTED:
+      raise<c10::NotImplementedError>(std::move(message));
+    case TT_OUT_OF_MEMORY:
+      raise<c10::OutOfMemoryError>(std::move(message));
+    case TT_LINALG:
+      raise<c10::LinAlgError>(std::move(message));
+    default:
+      raise<c10::Error>(std::move(message));
   }
 }
 

@@ -22,8 +22,8 @@ void status_watch_fork();
 
 }  // namespace tt
 
-#define TT_CALL(expr)                                             \
-  do {                                                            \
-    tt_status_t tt_s_ = (expr);                                   \
+#define TT_CALL(expr)                                                        \
+  do {                                                                       \
+    tt_status_t tt_s_ = (expr);                                              \
     if (__builtin_expect(tt_s_ != TT_OK_STATUS, 0)) tt::status_throw(tt_s_); \
   } while (0)

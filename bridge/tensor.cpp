@@ -35,7 +35,7 @@ struct TypeTables {
   constexpr TypeTables() : to_c(), from_c() {
     for (auto &entry : to_c) entry = TT_DTYPE_NONE;
     for (auto &entry : from_c) entry = ScalarType::Undefined;
-#define X(torch_name, c_name)                                   \
+#define X(torch_name, c_name)                                      \
   to_c[static_cast<size_t>(ScalarType::torch_name)] = TT_##c_name; \
   from_c[TT_##c_name] = ScalarType::torch_name;
     TT_TYPE_PAIRS(X)
@@ -134,7 +134,7 @@ tt_number_t number_of(const c10::Scalar &scalar) noexcept {
   if (scalar.isIntegral(false)) {
     // An unsigned 64-bit value past INT64_MAX keeps its bits.
     return number_int(scalar.type() == ScalarType::UInt64 ? static_cast<int64_t>(scalar.toUInt64())
-                                                         : scalar.toLong());
+                                                          : scalar.toLong());
   }
   if (scalar.isFloatingPoint()) return number_float(scalar.toDouble());
   auto value = scalar.toComplexDouble();
@@ -151,12 +151,18 @@ tt_number_t number_of(const at::Tensor &tensor) {
   if (!keys.has(c10::DispatchKey::Conjugate) && !keys.has(c10::DispatchKey::Negative)) {
     const void *data = impl->data();
     switch (c10::typeMetaToScalarType(impl->dtype())) {
-      case ScalarType::Double: return number_float(*static_cast<const double *>(data));
-      case ScalarType::Float: return number_float(*static_cast<const float *>(data));
-      case ScalarType::Long: return number_int(*static_cast<const int64_t *>(data));
-      case ScalarType::Int: return number_int(*static_cast<const int32_t *>(data));
-      case ScalarType::Bool: return number_int(*static_cast<const bool *>(data), TT_ARG_BOOL);
-      default: break;
+      case ScalarType::Double:
+        return number_float(*static_cast<const double *>(data));
+      case ScalarType::Float:
+        return number_float(*static_cast<const float *>(data));
+      case ScalarType::Long:
+        return number_int(*static_cast<const int64_t *>(data));
+      case ScalarType::Int:
+        return number_int(*static_cast<const int32_t *>(data));
+      case ScalarType::Bool:
+        return number_int(*static_cast<const bool *>(data), TT_ARG_BOOL);
+      default:
+        break;
     }
   }
   return number_of(tensor.item());
@@ -164,10 +170,14 @@ tt_number_t number_of(const at::Tensor &tensor) {
 
 c10::Scalar number_to_scalar(const tt_number_t &number) {
   switch (number.kind) {
-    case TT_ARG_BOOL: return c10::Scalar(number.u.i != 0);
-    case TT_ARG_INT: return c10::Scalar(number.u.i);
-    case TT_ARG_FLOAT: return c10::Scalar(number.u.f);
-    default: return c10::Scalar(c10::complex<double>(number.u.complex[0], number.u.complex[1]));
+    case TT_ARG_BOOL:
+      return c10::Scalar(number.u.i != 0);
+    case TT_ARG_INT:
+      return c10::Scalar(number.u.i);
+    case TT_ARG_FLOAT:
+      return c10::Scalar(number.u.f);
+    default:
+      return c10::Scalar(c10::complex<double>(number.u.complex[0], number.u.complex[1]));
   }
 }
 

@@ -74,7 +74,8 @@ void resize_impl(at::TensorImpl *self, IntArrayRef size, OptionalIntArrayRef str
   }
 }
 
-const Tensor &resize_(const Tensor &self, IntArrayRef size, std::optional<c10::MemoryFormat> format) {
+const Tensor &resize_(const Tensor &self, IntArrayRef size,
+                      std::optional<c10::MemoryFormat> format) {
   at::detail::check_size_nonnegative(size);
   resize_impl(self.unsafeGetTensorImpl(), size, std::nullopt);
   if (format) {

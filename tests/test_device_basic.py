@@ -59,12 +59,28 @@ def test_out_is_resized_with_the_warning(device):
 @pytest.mark.parametrize(
     "call, kind, text",
     [
-        (lambda d: torch.ones(3, device=d) + torch.ones(4, device=d), RuntimeError, "must match the size"),
+        (
+            lambda d: torch.ones(3, device=d) + torch.ones(4, device=d),
+            RuntimeError,
+            "must match the size",
+        ),
         (lambda d: torch.ones(3, device=d) + torch.ones(3), RuntimeError, "on the same device"),
-        (lambda d: torch.ones(3, dtype=torch.int32, device=d).add_(1.5), RuntimeError, "can't be cast"),
+        (
+            lambda d: torch.ones(3, dtype=torch.int32, device=d).add_(1.5),
+            RuntimeError,
+            "can't be cast",
+        ),
         (lambda d: torch.ones(3, device=d).sum(5), IndexError, "Dimension out of range"),
-        (lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d), RuntimeError, "mat1 and mat2"),
-        (lambda d: torch.ones(1, device=d).expand(4).add_(1), RuntimeError, "single memory location"),
+        (
+            lambda d: torch.ones(2, 3, device=d) @ torch.ones(2, 3, device=d),
+            RuntimeError,
+            "mat1 and mat2",
+        ),
+        (
+            lambda d: torch.ones(1, device=d).expand(4).add_(1),
+            RuntimeError,
+            "single memory location",
+        ),
         (lambda d: torch.empty(3, device="tpu:99"), RuntimeError, "ordinal"),
     ],
 )
@@ -85,7 +101,9 @@ def test_save_load_pickle_deepcopy(device):
     torch.save(module.state_dict(), buffer)
     buffer.seek(0)
     state = torch.load(buffer)
-    assert state["weight"].is_tpu and torch.equal(state["weight"].cpu(), module.weight.detach().cpu())
+    assert state["weight"].is_tpu and torch.equal(
+        state["weight"].cpu(), module.weight.detach().cpu()
+    )
     buffer.seek(0)
     assert torch.load(buffer, map_location="cpu")["weight"].is_cpu
     assert torch.equal(pickle.loads(pickle.dumps(module.weight)).cpu(), module.weight.cpu())

@@ -20,7 +20,9 @@ def test_generator_state_restores(device):
 
 def test_own_generator(device):
     a, b = torch.Generator(device).manual_seed(5), torch.Generator(device).manual_seed(5)
-    assert torch.equal(torch.rand(4, device=device, generator=a), torch.rand(4, device=device, generator=b))
+    assert torch.equal(
+        torch.rand(4, device=device, generator=a), torch.rand(4, device=device, generator=b)
+    )
     with pytest.raises(RuntimeError, match="generator"):
         torch.rand(4, device=device, generator=torch.Generator())
 
@@ -95,7 +97,9 @@ def test_autocast_and_scaler(device):
 def test_training_step_matches_cpu(device):
     def run(where):
         torch.manual_seed(0)
-        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Linear(8, 1)).to(where)
+        model = torch.nn.Sequential(
+            torch.nn.Linear(4, 8), torch.nn.GELU(), torch.nn.Linear(8, 1)
+        ).to(where)
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
         x = torch.linspace(-1, 1, 20).view(5, 4).to(where)
         for _ in range(3):
@@ -118,8 +122,10 @@ def _run(code: str) -> str:
 def test_import_starts_nothing():
     out = _run(
         """
-        import sys, torch, torchtpu, threading, os
-        print(len(os.listdir("/proc/self/task")), torch.tpu.is_initialized(), "torch._dynamo" in sys.modules)
+        import sys, torch, torchtpu, os
+        torch.manual_seed(0)
+        threads = len(os.listdir("/proc/self/task"))
+        print(threads, torch.tpu.is_initialized(), "torch._dynamo" in sys.modules)
         """
     )
     threads, started, dynamo = out.split()

@@ -1,10 +1,8 @@
 """TorchTPU: the device "tpu" for PyTorch.
 
-``import torch`` loads this package by itself (the ``torch.backends`` entry point); ``import torchtpu``
-does the same by hand. Nothing here starts the device: its first use does.
+``import torch`` loads this package by itself (the ``torch.backends`` entry point);
+``import torchtpu`` does the same by hand. Nothing here starts the device: its first use does.
 """
-
-import torch
 
 from torchtpu import _load
 

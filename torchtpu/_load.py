@@ -10,8 +10,10 @@ _NAME = "tpu"
 def register() -> None:
     if torch._C._get_privateuse1_backend_name() != _NAME:
         torch.utils.rename_privateuse1_backend(_NAME)
-    from torchtpu import _C  # noqa: F401  (registers allocator, guard, hooks and kernels)
-    from torchtpu import meta  # noqa: F401  (meta kernels that PyTorch lacks)
+    from torchtpu import (
+        _C,  # noqa: F401  (registers allocator, guard, hooks and kernels)
+        meta,  # noqa: F401  (meta kernels that PyTorch lacks)
+    )
 
 
 def attach(module) -> None:

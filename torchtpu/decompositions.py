@@ -37,7 +37,7 @@ def _overload(name: str, overload: str):
 
 
 def _find_functional(name: str, overload: str):
-    """The functional form's decomposition for an in-place or out= overload, with how to give its result."""
+    """An in-place or out= overload by its functional form's decomposition."""
     table = _load_table()
     if name.endswith("_") and not name.endswith("__"):
         functional = _overload(name[:-1], overload)

@@ -7,10 +7,10 @@ from torchtpu.tpu import amp
 from torchtpu.tpu.amp import get_amp_supported_dtype, is_bf16_supported
 from torchtpu.tpu.device import (
     DeviceProperties,
-    _exchange_device,
-    _is_in_bad_fork,
-    _lazy_init,
-    _maybe_exchange_device,
+    _exchange_device,  # noqa: F401
+    _is_in_bad_fork,  # noqa: F401
+    _lazy_init,  # noqa: F401
+    _maybe_exchange_device,  # noqa: F401
     can_device_access_peer,
     current_device,
     device,
@@ -70,15 +70,71 @@ from torchtpu.tpu.streams import (
     stream,
 )
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "os"]
+__all__ = [
+    "DeviceProperties",
+    "EagerMode",
+    "Event",
+    "Stream",
+    "StreamContext",
+    "amp",
+    "cache_stats",
+    "can_device_access_peer",
+    "current_device",
+    "current_stream",
+    "default_generators",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "eager_mode",
+    "empty_cache",
+    "fallback_stats",
+    "flush",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_eager_mode",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_check_finite",
+    "set_device",
+    "set_eager_mode",
+    "set_fallback",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "synchronize",
+]
 
 
 class _utils:
     """What torch.load asks of a device module."""
 
     @staticmethod
-    def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -> int:
-        return _utils_impl.device_index(device, optional=optional)
+    def _get_device_index(location, optional: bool = False, allow_cpu: bool = False) -> int:
+        return _utils_impl.device_index(location, optional=optional)
 
 
 def __getattr__(name: str):

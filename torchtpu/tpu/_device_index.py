@@ -6,10 +6,10 @@ from torchtpu import _C
 
 
 def device_index(device=None, *, optional: bool = True) -> int:
-    """``device``: None (the current one), an index, "tpu", "tpu:1", torch.device or an object with .idx"""
+    """``device``: None (the current one), an index, "tpu", "tpu:1" or a torch.device."""
     if device is None:
         if not optional:
-            raise ValueError("Expected a torch.device with a specified index or an integer, but got: None")
+            raise ValueError("Expected a torch.device with an index or an integer, but got: None")
         return torch._C._accelerator_getDeviceIndex()
     if isinstance(device, int):
         return torch._C._accelerator_getDeviceIndex() if device < 0 else device

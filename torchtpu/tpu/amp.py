@@ -14,7 +14,9 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 class autocast(torch.amp.autocast_mode.autocast):
     """``torch.autocast("tpu", ...)``."""
 
-    def __init__(self, enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True):
+    def __init__(
+        self, enabled: bool = True, dtype: torch.dtype = torch.bfloat16, cache_enabled: bool = True
+    ):
         super().__init__("tpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 

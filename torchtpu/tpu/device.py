@@ -48,7 +48,7 @@ def set_device(device) -> None:
 
 
 class device:
-    """Context manager: ``device`` is the current one inside. None or a negative index changes nothing."""
+    """Context manager: ``device`` is the current one inside. None and -1 change nothing."""
 
     def __init__(self, device=None):
         negative = isinstance(device, int) and device < 0
@@ -69,7 +69,7 @@ class device:
 
 
 class device_of(device):
-    """Context manager: the current device is that of ``obj`` where it is a tpu tensor or storage."""
+    """Context manager: the current device is that of ``obj``, if that is on tpu."""
 
     def __init__(self, obj):
         on_tpu = getattr(getattr(obj, "device", None), "type", None) == "tpu"

@@ -7,7 +7,6 @@ from torchtpu.tpu._device_index import device_index
 from torchtpu.tpu.device import current_device, device_count
 
 
-
 class _DefaultGenerators:
     """``torch.tpu.default_generators[i]``: made when asked for."""
 

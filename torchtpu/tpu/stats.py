@@ -14,7 +14,7 @@ def fallback_stats(reset: bool = False) -> dict[str, int]:
 
 
 def set_fallback(policy: str) -> None:
-    """"warn" (once an op, the default), "error" or "silent"; TORCHTPU_FALLBACK sets it at the start."""
+    """One of "warn" (once an op, the default), "error", "silent"; see TORCHTPU_FALLBACK."""
     if policy not in _POLICIES:
         raise ValueError(f"fallback policy must be one of {_POLICIES}, not {policy!r}")
     _C.fallback_set_policy(_POLICIES.index(policy))

@@ -27,9 +27,11 @@ class _EventType(type):
 
 
 class Event(metaclass=_EventType):
-    """Makes a torch.Event of the device: torch compares events by exact type, so there is no subclass."""
+    """Makes a torch.Event of the device; torch wants events of exactly that type."""
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False):
+    def __new__(
+        cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ):
         if interprocess:
             raise NotImplementedError("tpu events cannot be shared between processes")
         return torch.Event(device="tpu", enable_timing=enable_timing, blocking=blocking)
