@@ -124,3 +124,12 @@ PyObject *tt::py_capture_text(PyObject *, PyObject *capsule) {
   return result;
   END_HANDLE_TH_ERRORS
 }
+
+PyObject *tt::py_capture_cancel(PyObject *, PyObject *capsule) {
+  HANDLE_TH_ERRORS
+  tt_capture_destroy(pointer(capsule));
+  PyCapsule_SetDestructor(capsule, nullptr);
+  PyCapsule_SetName(capsule, "torchtpu.capture.cancelled");
+  Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}

@@ -13,6 +13,8 @@ PyObject *py_capture_end(PyObject *self, PyObject *args);
 // inputs
 PyObject *py_capture_run(PyObject *self, PyObject *args);
 
+// capture_cancel(capture): ends a capture that went wrong; the object is of no use afterwards
+PyObject *py_capture_cancel(PyObject *self, PyObject *capsule);
 // capture_text(capture) -> StableHLO
 PyObject *py_capture_text(PyObject *self, PyObject *capsule);
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import fx
 
+from torchtpu._capture import capture
+
 _log = logging.getLogger("torchtpu.compile")
 
 
@@ -23,7 +25,7 @@ class Program:
 
     def __init__(self, graph: fx.GraphModule) -> None:
         self._graph = graph
-        self._captures: dict[tuple, list] = {}
+        self._programs: dict[tuple, list] = {}
         self._whole = True  # the graph can be captured, as far as is known
 
     def __call__(self, arguments: list) -> Sequence:
@@ -36,37 +38,31 @@ class Program:
     def _run(self, arguments: list, inputs: list[torch.Tensor], others: tuple) -> Sequence:
         from torchtpu import _C
 
-        captures = self._captures.setdefault(others, [])
-        for capture, rebuild in captures:
-            outputs = _C.capture_run(capture, inputs)
+        programs = self._programs.setdefault(others, [])
+        for program, rebuild in programs:
+            outputs = _C.capture_run(program, inputs)
             if outputs is not None:
                 arguments.clear()
                 return rebuild(outputs)
         try:
-            captures.append(self._capture(arguments, inputs))
+            programs.append(self._capture(arguments, inputs))
         except NotImplementedError as reason:
             self._whole = False
             _log.warning("a compiled graph runs op by op: %s", reason)
             return self._graph(*arguments)
-        outputs = _C.capture_run(captures[-1][0], inputs)
+        outputs = _C.capture_run(programs[-1][0], inputs)
         if outputs is None:
             raise RuntimeError("internal: a program refuses the inputs it was captured with; please report")
         arguments.clear()
-        return captures[-1][1](outputs)
+        return programs[-1][1](outputs)
 
     def _capture(self, arguments: list, inputs: list[torch.Tensor]) -> tuple:
-        """(capture, function that puts the tensors among the graph's other results)."""
-        from torchtpu import _C
-
-        capture = _C.capture_begin(inputs[0].device.index or 0, inputs)
+        """(program, function that puts the tensors among the graph's other results)."""
         with torch.no_grad():
-            results = self._graph(*arguments)
-        results = list(results)
+            program, results = capture(lambda: list(self._graph(*arguments)), inputs)
         places = [i for i, r in enumerate(results) if isinstance(r, torch.Tensor)]
-        tensors = [results[i].detach() for i in places]
-        _C.capture_end(capture, tensors)
         if len(places) == len(results):
-            return capture, _identity
+            return program, _identity
         rest = [None if isinstance(r, torch.Tensor) else r for r in results]
 
         def rebuild(outputs: list) -> list:
@@ -75,7 +71,7 @@ class Program:
                 whole[place] = tensor
             return whole
 
-        return capture, rebuild
+        return program, rebuild
 
 
 def _identity(outputs: list) -> list:

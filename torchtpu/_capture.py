@@ -1,0 +1,28 @@
+"""Recording what a function does on the device as one program: what compile and aot share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def capture(function: Callable[[], Any], inputs: list[torch.Tensor]) -> tuple[Any, Any]:
+    """(captured program, what `function()` returned). The tensors of the result are its outputs.
+
+    `function` must do its work on this thread. Raises NotImplementedError where it reads a value on the
+    host; inputs hold afterwards what they held before.
+    """
+    from torch.utils._pytree import tree_leaves
+
+    from torchtpu import _C
+
+    program = _C.capture_begin(inputs[0].device.index or 0, inputs)
+    try:
+        result = function()
+        _C.capture_end(program, [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)])
+    except BaseException:
+        _C.capture_cancel(program)
+        raise
+    return program, result
