@@ -66,7 +66,12 @@ def chain() -> list[dict]:
 
         seconds = best(once, 2, 5)
         rows.append(
-            {"what": "13-op chain, 4 Mi f32", "way": mode, "ms": seconds * 1e3, "ratio": seconds / cpu}
+            {
+                "what": "13-op chain, 4 Mi f32",
+                "way": mode,
+                "ms": seconds * 1e3,
+                "ratio": seconds / cpu,
+            }
         )
     return rows
 
@@ -134,7 +139,9 @@ def main() -> int:
     parser.add_argument("--json", type=pathlib.Path)
     args = parser.parse_args()
     rows = []
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.tpu.get_device_name()}")
+    print(
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.tpu.get_device_name()}"
+    )
     for name in args.entries or ENTRIES:
         for row in ENTRIES[name]():
             value = f"{row['ns']:10.0f} ns" if "ns" in row else f"{row['ms']:10.3f} ms"

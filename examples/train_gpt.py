@@ -24,7 +24,9 @@ class Block(nn.Module):
         self.heads = heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.mlp = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         batch, time_, width = x.shape
@@ -148,7 +150,9 @@ def main() -> None:
             result["fallbacks"] = dict(module.fallback_stats())
     if args.sample:
         prompt = torch.tensor([[code["T"], code["h"], code["e"], code[" "]]], device=args.device)
-        result["sample"] = "".join(alphabet[i] for i in model.sample(prompt, args.sample)[0].tolist())
+        result["sample"] = "".join(
+            alphabet[i] for i in model.sample(prompt, args.sample)[0].tolist()
+        )
         print(result["sample"])
     if args.json:
         with open(args.json, "w") as f:

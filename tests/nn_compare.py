@@ -35,7 +35,9 @@ def agree(function, *args, rtol=1e-4, atol=1e-5, grad=True, **kwargs):
     wanted, given = function(*args, **kwargs), other(*moved, **kwargs)
     for a, b in zip(tensors(wanted), tensors(given), strict=True):
         assert b.device.type == "tpu"
-        torch.testing.assert_close(b.cpu(), a, rtol=rtol, atol=atol, check_stride=False, equal_nan=True)
+        torch.testing.assert_close(
+            b.cpu(), a, rtol=rtol, atol=atol, check_stride=False, equal_nan=True
+        )
     roots = [(a, b) for a, b in zip(tensors(wanted), tensors(given)) if a.requires_grad]
     if grad and roots:
         seeds = [torch.randn(a.shape, dtype=a.dtype) for a, _ in roots]

@@ -31,10 +31,18 @@ RANDOM = re.compile(
 )
 # Which of several equal elements an index names is left open by PyTorch.
 TIES = {"sort", "argsort", "topk", "kthvalue", "mode", "median", "nanmedian"}
-SKIP = {"as_strided.partial_views"}  # samples reach outside the tensor, into storage that does not move
+SKIP = {
+    "as_strided.partial_views"
+}  # samples reach outside the tensor, into storage that does not move
 # Sums of many terms and iterated functions get more room than assert_close's own.
-LOOSE = {torch.float32: (2e-5, 2e-5), torch.float64: (1e-9, 1e-9), torch.bfloat16: (2e-2, 1e-2),
-         torch.float16: (4e-3, 2e-3), torch.complex64: (2e-5, 2e-5), torch.complex128: (1e-9, 1e-9)}
+LOOSE = {
+    torch.float32: (2e-5, 2e-5),
+    torch.float64: (1e-9, 1e-9),
+    torch.bfloat16: (2e-2, 1e-2),
+    torch.float16: (4e-3, 2e-3),
+    torch.complex64: (2e-5, 2e-5),
+    torch.complex128: (1e-9, 1e-9),
+}
 
 
 def tree_map(fn, value):
@@ -66,7 +74,9 @@ def to_device(value, device):
         # Same strides as the sample's, so that views are exercised too.
         moved = t.detach().to(device)
         if t.numel() and t.stride() != moved.stride():
-            moved = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=device).copy_(moved)
+            moved = torch.empty_strided(t.size(), t.stride(), dtype=t.dtype, device=device).copy_(
+                moved
+            )
         return moved.requires_grad_(t.requires_grad)
 
     def fix(v):
@@ -92,7 +102,9 @@ def run(op, sample, variant, grad):
     grads = []
     if grad:
         leaves = [t for t in tensors((first, args, kwargs)) if t.requires_grad]
-        outs = [t for t in tensors(out) if t.requires_grad and (t.is_floating_point() or t.is_complex())]
+        outs = [
+            t for t in tensors(out) if t.requires_grad and (t.is_floating_point() or t.is_complex())
+        ]
         if leaves and outs:
             seeds = []
             for t in outs:
@@ -116,9 +128,14 @@ def same(expected, actual, what):
             return f"{what}: shape {tuple(actual.shape)}, expected {tuple(expected.shape)}"
         rtol, atol = LOOSE.get(expected.dtype, (0, 0))
         try:
-            torch.testing.assert_close(actual.detach().cpu().resolve_conj().resolve_neg(),
-                                       expected.detach().resolve_conj().resolve_neg(), rtol=rtol,
-                                       atol=atol, equal_nan=True, check_stride=False)
+            torch.testing.assert_close(
+                actual.detach().cpu().resolve_conj().resolve_neg(),
+                expected.detach().resolve_conj().resolve_neg(),
+                rtol=rtol,
+                atol=atol,
+                equal_nan=True,
+                check_stride=False,
+            )
         except AssertionError as e:
             text = " ".join(str(e).split())
             return f"{what} {expected.dtype}{tuple(expected.shape)}: {text[:220]}"
@@ -132,7 +149,11 @@ def same(expected, actual, what):
                 return wrong
         return None
     if isinstance(expected, float):
-        ok = expected == actual or abs(expected - actual) < 1e-5 or (expected != expected and actual != actual)
+        ok = (
+            expected == actual
+            or abs(expected - actual) < 1e-5
+            or (expected != expected and actual != actual)
+        )
         return None if ok else f"{what}: {actual}, expected {expected}"
     if isinstance(expected, (bool, int)) and expected != actual:
         return f"{what}: {actual}, expected {expected}"
@@ -153,7 +174,9 @@ def describe(sample):
         return repr(v)[:40]
 
     first, args, kwargs = sample
-    return " ".join([short(first)] + [short(a) for a in args] + [f"{k}={short(v)}" for k, v in kwargs.items()])[:200]
+    return " ".join(
+        [short(first)] + [short(a) for a in args] + [f"{k}={short(v)}" for k, v in kwargs.items()]
+    )[:200]
 
 
 def check_sample(op, sample, variant, grad, options):
@@ -185,7 +208,12 @@ def check_sample(op, sample, variant, grad, options):
 
 
 def sweep_op(op, dtype, options):
-    grad = not options.no_grad and dtype in (torch.float32, torch.float64, torch.bfloat16, torch.complex64)
+    grad = not options.no_grad and dtype in (
+        torch.float32,
+        torch.float64,
+        torch.bfloat16,
+        torch.complex64,
+    )
     grad = grad and op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
     worst, detail, counts = "pass", "", collections.Counter()
     before = fallbacks()
@@ -205,9 +233,14 @@ def sweep_op(op, dtype, options):
     used = {k: v - before.get(k, 0) for k, v in fallbacks().items() if v > before.get(k, 0)}
     if worst == "pass" and used:
         worst, detail = "fallback", ", ".join(sorted(used))
-    return {"op": op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""),
-            "dtype": str(dtype)[6:], "outcome": worst, "detail": detail, "samples": dict(counts),
-            "fallbacks": sorted(used)}
+    return {
+        "op": op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""),
+        "dtype": str(dtype)[6:],
+        "outcome": worst,
+        "detail": detail,
+        "samples": dict(counts),
+        "fallbacks": sorted(used),
+    }
 
 
 def child(op, dtypes, options, pipe):
@@ -215,8 +248,12 @@ def child(op, dtypes, options, pipe):
         try:
             result = sweep_op(op, dtype, options)
         except Exception as e:
-            result = {"op": op.name, "dtype": str(dtype)[6:], "outcome": "error",
-                      "detail": f"harness: {type(e).__name__}: {e}"[:300]}
+            result = {
+                "op": op.name,
+                "dtype": str(dtype)[6:],
+                "outcome": "error",
+                "detail": f"harness: {type(e).__name__}: {e}"[:300],
+            }
         os.write(pipe, (json.dumps(result) + "\n").encode())
 
 
@@ -254,13 +291,19 @@ def fork_op(op, dtypes, options):
         yield result
     if left:
         how = "timeout" if timed_out else "crash"
-        yield {"op": op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""),
-               "dtype": str(left[0])[6:], "outcome": how, "detail": f"wait status {status}"}
+        yield {
+            "op": op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""),
+            "dtype": str(left[0])[6:],
+            "outcome": how,
+            "detail": f"wait status {status}",
+        }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("regex", nargs="?", default=".", help="ops whose name (with variant) it finds")
+    parser.add_argument(
+        "regex", nargs="?", default=".", help="ops whose name (with variant) it finds"
+    )
     parser.add_argument("--dtypes", default="float32")
     parser.add_argument("--samples", type=int, default=20)
     parser.add_argument("--device", default="tpu")
@@ -285,7 +328,10 @@ def main():
                 report.write(json.dumps(result) + "\n")
                 report.flush()
             if not options.failures or result["outcome"] not in ("pass", "skip"):
-                print(f"{result['op']:44} {result['dtype']:10} {result['outcome']:9} {result['detail']}", flush=True)
+                print(
+                    f"{result['op']:44} {result['dtype']:10} {result['outcome']:9} {result['detail']}",
+                    flush=True,
+                )
     print("total: " + ", ".join(f"{k} {totals[k]}" for k in RANK if totals[k]))
     return 1 if any(totals[k] for k in ("mismatch", "error", "timeout", "crash")) else 0
 

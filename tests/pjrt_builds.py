@@ -9,8 +9,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 def built(name):
     """A program or library of the build that TORCHTPU_TEST_BUILD names, or of a usual one."""
-    places = [os.environ.get("TORCHTPU_TEST_BUILD"), ROOT / "build-tests", ROOT / "build",
-              ROOT / "torchtpu"]
+    places = [
+        os.environ.get("TORCHTPU_TEST_BUILD"),
+        ROOT / "build-tests",
+        ROOT / "build",
+        ROOT / "torchtpu",
+    ]
     for place in places:
         path = pathlib.Path(place or ".") / name
         if place and path.exists():

@@ -47,7 +47,9 @@ def test_console_blocks(page: pathlib.Path) -> None:
         for line in body.splitlines():
             if not line.startswith("$ python"):
                 continue
-            command = line[2:].replace("python3 ", "python ").replace("python ", sys.executable + " ", 1)
+            command = (
+                line[2:].replace("python3 ", "python ").replace("python ", sys.executable + " ", 1)
+            )
             done = subprocess.run(
                 command, shell=True, cwd=ROOT, capture_output=True, text=True, timeout=600
             )

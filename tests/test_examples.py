@@ -32,7 +32,9 @@ def cpu_losses(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
 
 
 @pytest.mark.parametrize("mode", ["strict", "debug", "defer_and_fuse"])
-def test_gpt_losses_are_the_cpus(mode: str, cpu_losses: list[float], tmp_path: pathlib.Path) -> None:
+def test_gpt_losses_are_the_cpus(
+    mode: str, cpu_losses: list[float], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "tpu.json"
     run("train_gpt.py", "--device", "tpu", "--steps", "12", "--json", str(path), mode=mode)
     result = json.loads(path.read_text())

@@ -11,10 +11,15 @@ import torchtpu  # noqa: F401
 
 def qkv(heads=(4, 4), queries=5, keys=7):
     torch.manual_seed(0)
-    return [torch.randn(2, h, t, 8) for h, t in zip((heads[0], heads[1], heads[1]), (queries, keys, keys))]
+    return [
+        torch.randn(2, h, t, 8)
+        for h, t in zip((heads[0], heads[1], heads[1]), (queries, keys, keys))
+    ]
 
 
-@pytest.mark.parametrize("options", [{}, {"is_causal": True}, {"scale": 0.3}, {"enable_gqa": True}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"is_causal": True}, {"scale": 0.3}, {"enable_gqa": True}], ids=str
+)
 def test_functional(options):
     heads = (4, 2) if options.get("enable_gqa") else (4, 4)
     agree(lambda *x: F.scaled_dot_product_attention(*x, **options), *qkv(heads))
@@ -24,7 +29,11 @@ def test_functional(options):
 def test_masks(shape):
     torch.manual_seed(1)
     agree(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), *qkv(), torch.randn(shape))
-    agree(lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), *qkv(), torch.rand(shape) > 0.3)
+    agree(
+        lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m),
+        *qkv(),
+        torch.rand(shape) > 0.3,
+    )
 
 
 def test_dropout_keeps_the_mean():

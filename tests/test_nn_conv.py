@@ -31,7 +31,12 @@ def test_forward(rank, options):
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize(
     "options",
-    [{}, {"stride": 2, "output_padding": 1}, {"stride": 3, "padding": 2, "dilation": 2}, {"groups": 2}],
+    [
+        {},
+        {"stride": 2, "output_padding": 1},
+        {"stride": 3, "padding": 2, "dilation": 2},
+        {"groups": 2},
+    ],
 )
 def test_transposed(rank, options):
     torch.manual_seed(0)

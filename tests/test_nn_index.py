@@ -58,7 +58,9 @@ def test_out_of_range_raises():
 def test_along():
     index = torch.randint(0, 3, (2, 4, 5))
     agree(lambda x, i: torch.gather(x, 0, i), X, index)
-    agree(lambda x, i, s: x.scatter(0, i, s), X, torch.arange(3).view(3, 1, 1).expand(3, 4, 5), X + 1)
+    agree(
+        lambda x, i, s: x.scatter(0, i, s), X, torch.arange(3).view(3, 1, 1).expand(3, 4, 5), X + 1
+    )
     agree(lambda x, i, s: x.scatter_add(0, i, s), X, index, torch.randn(2, 4, 5))
     agree(lambda x, i: torch.take(x, i), X, torch.tensor([0, -1, 7]))
 

@@ -26,7 +26,9 @@ def test_svd_and_qr(shape, dtype):
         k = s.shape[-1]
         close(u[..., :k] * s.unsqueeze(-2) @ vh[..., :k, :], a, dtype)
         close(
-            u.mT @ u, torch.eye(u.shape[-1], dtype=dtype).expand(u.mT.shape[:-2] + (u.shape[-1],) * 2), dtype
+            u.mT @ u,
+            torch.eye(u.shape[-1], dtype=dtype).expand(u.mT.shape[:-2] + (u.shape[-1],) * 2),
+            dtype,
         )
     close(s, torch.linalg.svdvals(a), dtype)
     q, r = (t.cpu() for t in torch.linalg.qr(a.to("tpu")))

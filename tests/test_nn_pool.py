@@ -68,7 +68,9 @@ def test_unpool():
 def test_fractional():
     samples = torch.rand(2, 3, 2)
     agree(
-        lambda v, s: F.fractional_max_pool2d(v, 2, output_size=4, _random_samples=s, return_indices=True),
+        lambda v, s: F.fractional_max_pool2d(
+            v, 2, output_size=4, _random_samples=s, return_indices=True
+        ),
         torch.randn(2, 3, 9, 9),
         samples,
         grad=False,

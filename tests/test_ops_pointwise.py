@@ -26,16 +26,59 @@ def both(fn, *args, **kwargs):
         assert torch.equal(actual.signbit()[number], expected.signbit()[number])
 
 
-@pytest.mark.parametrize("name", ["abs", "neg", "sign", "ceil", "floor", "round", "trunc", "frac",
-                                  "isnan", "isinf", "isfinite", "signbit", "isposinf", "isneginf",
-                                  "logical_not", "reciprocal", "nan_to_num"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "abs",
+        "neg",
+        "sign",
+        "ceil",
+        "floor",
+        "round",
+        "trunc",
+        "frac",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "signbit",
+        "isposinf",
+        "isneginf",
+        "logical_not",
+        "reciprocal",
+        "nan_to_num",
+    ],
+)
 def test_unary_corners(name):
     both(getattr(torch, name), CORNERS)
 
 
-@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "add", "sub", "mul", "div", "eq", "ne",
-                                  "lt", "le", "gt", "ge", "copysign", "fmod", "remainder", "floor_divide",
-                                  "heaviside", "logical_and", "logical_xor", "nextafter"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "maximum",
+        "minimum",
+        "fmax",
+        "fmin",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "copysign",
+        "fmod",
+        "remainder",
+        "floor_divide",
+        "heaviside",
+        "logical_and",
+        "logical_xor",
+        "nextafter",
+    ],
+)
 def test_binary_corners(name):
     x, y = CORNERS.repeat_interleave(len(CORNERS)), CORNERS.repeat(len(CORNERS))
     if name == "maximum" or name == "minimum" or name == "fmax" or name == "fmin":
@@ -68,7 +111,11 @@ def test_integer_division_by_zero_raises():
 
 
 def test_integers_wrap():
-    both(torch.add, torch.tensor([127, -128], dtype=torch.int8), torch.tensor([1, -1], dtype=torch.int8))
+    both(
+        torch.add,
+        torch.tensor([127, -128], dtype=torch.int8),
+        torch.tensor([1, -1], dtype=torch.int8),
+    )
     both(torch.mul, torch.tensor([2**62]), torch.tensor([4]))
 
 
@@ -82,7 +129,9 @@ def test_integer_pow_with_negative_exponents():
     both(torch.pow, torch.tensor([1, -1, -1, 2, 0, 5]), torch.tensor([-3, -3, -2, -1, -1, -7]))
 
 
-@pytest.mark.parametrize("low,high", [(-1.0, 1.0), (None, 0.5), (0.0, None), (1.0, -1.0), (NAN, 1.0)])
+@pytest.mark.parametrize(
+    "low,high", [(-1.0, 1.0), (None, 0.5), (0.0, None), (1.0, -1.0), (NAN, 1.0)]
+)
 def test_clamp(low, high):
     x = CORNERS[CORNERS != 0]
     both(lambda t: t.clamp(low, high), x)
@@ -113,7 +162,10 @@ def test_frexp():
 
 
 def test_shifts_past_the_width():
-    x, by = torch.tensor([5, -5, 1], dtype=torch.int32), torch.tensor([40, 40, 31], dtype=torch.int32)
+    x, by = (
+        torch.tensor([5, -5, 1], dtype=torch.int32),
+        torch.tensor([40, 40, 31], dtype=torch.int32),
+    )
     both(torch.bitwise_left_shift, x, by)
     both(torch.bitwise_right_shift, x, by)
 

@@ -95,7 +95,11 @@ def test_other_distributions():
     mean, std = moments(torch.poisson(torch.full((N,), 50.0, device="tpu")))
     assert near(mean, 50, 7.1) and abs(std - 50**0.5) < 0.1
     for count, prob in ((8.0, 0.3), (200.0, 0.6)):
-        mean, std = moments(torch.binomial(torch.full((N,), count, device="tpu"), torch.full((N,), prob, device="tpu")))
+        mean, std = moments(
+            torch.binomial(
+                torch.full((N,), count, device="tpu"), torch.full((N,), prob, device="tpu")
+            )
+        )
         assert near(mean, count * prob, std) and abs(std - (count * prob * (1 - prob)) ** 0.5) < 0.1
     for alpha in (0.4, 3.0):
         mean, std = moments(torch._standard_gamma(torch.full((N,), alpha, device="tpu")))

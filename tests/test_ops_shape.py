@@ -9,14 +9,19 @@ import torchtpu  # noqa: F401
 def both(fn, *args, **kwargs):
     expected = fn(*args, **kwargs)
     actual = fn(*(a.to("tpu") if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
-    torch.testing.assert_close(tuple(t.cpu() for t in actual) if isinstance(actual, tuple) else actual.cpu(),
-                               tuple(expected) if isinstance(expected, tuple) else expected, equal_nan=True)
+    torch.testing.assert_close(
+        tuple(t.cpu() for t in actual) if isinstance(actual, tuple) else actual.cpu(),
+        tuple(expected) if isinstance(expected, tuple) else expected,
+        equal_nan=True,
+    )
 
 
 NANS = torch.tensor([[1.0, float("nan"), 3.0, 3.0], [2.0, 5.0, -1.0, 5.0]])
 
 
-@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "cummax", "cummin", "sort", "mode"])
+@pytest.mark.parametrize(
+    "name", ["max", "min", "median", "nanmedian", "cummax", "cummin", "sort", "mode"]
+)
 def test_nan_and_ties_along_a_dimension(name):
     if name in ("sort", "median", "nanmedian", "mode"):
         both(lambda x: getattr(torch, name)(x, 1)[0], NANS)
@@ -24,7 +29,9 @@ def test_nan_and_ties_along_a_dimension(name):
         both(getattr(torch, name), NANS, 1)
 
 
-@pytest.mark.parametrize("name", ["argmax", "argmin", "amax", "amin", "sum", "nansum", "mean", "prod", "any", "all"])
+@pytest.mark.parametrize(
+    "name", ["argmax", "argmin", "amax", "amin", "sum", "nansum", "mean", "prod", "any", "all"]
+)
 def test_full_reduction_with_nan(name):
     both(getattr(torch, name), NANS)
 

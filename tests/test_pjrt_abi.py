@@ -23,12 +23,25 @@ OTHERS = {
     "tt_pjrt_layout_t": "PJRT_Buffer_MemoryLayout",
     "tt_pjrt_execute_options_t": "PJRT_ExecuteOptions",
 }
-HOST = ["ImmutableOnlyDuringCall", "ImmutableUntilTransferCompletes", "ImmutableZeroCopy",
-        "MutableZeroCopy"]
-OUR_HOST = ["ONLY_DURING_CALL", "UNTIL_TRANSFER_COMPLETES", "IMMUTABLE_ZERO_COPY",
-            "MUTABLE_ZERO_COPY"]
-KINDS = {"STRING": "kString", "INT": "kInt64", "INTS": "kInt64List", "FLOAT": "kFloat",
-         "BOOL": "kBool"}
+HOST = [
+    "ImmutableOnlyDuringCall",
+    "ImmutableUntilTransferCompletes",
+    "ImmutableZeroCopy",
+    "MutableZeroCopy",
+]
+OUR_HOST = [
+    "ONLY_DURING_CALL",
+    "UNTIL_TRANSFER_COMPLETES",
+    "IMMUTABLE_ZERO_COPY",
+    "MUTABLE_ZERO_COPY",
+]
+KINDS = {
+    "STRING": "kString",
+    "INT": "kInt64",
+    "INTS": "kInt64List",
+    "FLOAT": "kFloat",
+    "BOOL": "kBool",
+}
 EXTENSIONS = {"LAYOUTS": "Layouts", "FFI": "FFI"}
 DTYPES = {"I1": "PRED"}
 
@@ -81,8 +94,11 @@ def declarations(body):
 def structs(text, pattern):
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     tables = ("tt_pjrt_api_t", "PJRT_Api")  # test_table's
-    return {m["name"]: declarations(m["body"]) for m in re.finditer(pattern, text, re.S)
-            if m["name"] not in tables}
+    return {
+        m["name"]: declarations(m["body"])
+        for m in re.finditer(pattern, text, re.S)
+        if m["name"] not in tables
+    }
 
 
 def our_structs():
@@ -105,7 +121,10 @@ def compile_asserts(lines, tmp_path):
     source.write_text("\n".join([f'#include "{HEADER}"', '#include "pjrt/pjrt_abi.h"', *lines]))
     run = subprocess.run(
         [CC, "-std=gnu17", "-fsyntax-only", f"-I{ROOT / 'src'}", str(source)],
-        capture_output=True, text=True, check=False)
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr
 
 
@@ -143,7 +162,8 @@ def test_table(tmp_path):
     assert len(set(ours)) == len(ours)
     compile_asserts(
         [same(f"offsetof(tt_pjrt_api_t, {n})", f"offsetof(PJRT_Api, PJRT_{n})", n) for n in theirs],
-        tmp_path)
+        tmp_path,
+    )
 
 
 def test_numbers(tmp_path):
@@ -157,11 +177,13 @@ def test_numbers(tmp_path):
     for number, name in types:
         lines.append(same(number, f"(int)PJRT_Buffer_Type_{DTYPES.get(name, name)}", name))
     for mine, other in zip(OUR_HOST, HOST):
-        lines.append(same(f"(int)TT_PJRT_HOST_{mine}", f"(int)PJRT_HostBufferSemantics_k{other}",
-                          other))
+        lines.append(
+            same(f"(int)TT_PJRT_HOST_{mine}", f"(int)PJRT_HostBufferSemantics_k{other}", other)
+        )
     for mine, other in KINDS.items():
         lines.append(same(f"(int)TT_PJRT_VALUE_{mine}", f"(int)PJRT_NamedValue_{other}", other))
     for mine, other in EXTENSIONS.items():
-        lines.append(same(f"(int)TT_PJRT_EXTENSION_{mine}", f"(int)PJRT_Extension_Type_{other}",
-                          other))
+        lines.append(
+            same(f"(int)TT_PJRT_EXTENSION_{mine}", f"(int)PJRT_Extension_Type_{other}", other)
+        )
     compile_asserts(lines, tmp_path)

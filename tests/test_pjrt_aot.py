@@ -58,16 +58,27 @@ func.func @main(%arg0: tensor<1024xf32>) -> tensor<1024xf32> {
 def compile_for(topology, program, *arguments):
     run = subprocess.run(
         [AOT, "--topology", topology, *arguments, "-"],
-        input=program, capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "TPU_LIBRARY_PATH": str(pjrt_builds.LIBTPU)})
+        input=program,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "TPU_LIBRARY_PATH": str(pjrt_builds.LIBTPU)},
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
 
 
 @pytest.mark.parametrize(
     ("topology", "kind"),
-    [("v4:1x1x1", "TPU v4"), ("v5e:1x1", "TPU v5 lite"), ("v5p:1x1x1", "TPU v5"),
-     ("v6e:1x1", "TPU v6 lite"), ("tpu7x:1x1x1", "TPU7x")])
+    [
+        ("v4:1x1x1", "TPU v4"),
+        ("v5e:1x1", "TPU v5 lite"),
+        ("v5p:1x1x1", "TPU v5"),
+        ("v6e:1x1", "TPU v6 lite"),
+        ("tpu7x:1x1x1", "TPU7x"),
+    ],
+)
 def test_generations(topology, kind):
     report = compile_for(topology, MATMUL, "--level", "9")
     assert report["accepted"], report

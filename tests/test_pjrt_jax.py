@@ -94,7 +94,15 @@ check(lambda x: x + 1, normal(3))
 def test_jax(name):
     run = subprocess.run(
         [sys.executable, "-c", HEAD + PROGRAMS[name]],
-        capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "JAX_PLATFORMS": "softtpu,cpu", "TORCHTPU_NUM_DEVICES": "2",
-             "TORCHTPU_HBM_BYTES": "256M"})
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={
+            **os.environ,
+            "JAX_PLATFORMS": "softtpu,cpu",
+            "TORCHTPU_NUM_DEVICES": "2",
+            "TORCHTPU_HBM_BYTES": "256M",
+        },
+    )
     assert run.returncode == 0, run.stderr[-3000:]

@@ -8,13 +8,19 @@ import pytest
 
 CLIENT_TEST = pjrt_builds.built("pjrt_client_test")
 pytestmark = pytest.mark.skipif(
-    CLIENT_TEST is None, reason="pjrt_client_test is not built (TORCHTPU_TEST_BUILD)")
+    CLIENT_TEST is None, reason="pjrt_client_test is not built (TORCHTPU_TEST_BUILD)"
+)
 
 
 def run(plugin, **environment):
     return subprocess.run(
-        [CLIENT_TEST], capture_output=True, text=True, timeout=300, check=False,
-        env={**os.environ, "TORCHTPU_PLUGIN": str(plugin), **environment})
+        [CLIENT_TEST],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env={**os.environ, "TORCHTPU_PLUGIN": str(plugin), **environment},
+    )
 
 
 @pytest.mark.parametrize("engine", ["planned", "reference"])

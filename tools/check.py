@@ -73,7 +73,9 @@ def check_sizes() -> list[str]:
             total += len(text)
             cpp += len(text) if path.suffix in (".cpp", ".hpp") else 0
             found += [
-                f"{at(path, n)}: {len(x)} columns" for n, x in enumerate(text, 1) if len(x) > LINE_WIDTH
+                f"{at(path, n)}: {len(x)} columns"
+                for n, x in enumerate(text, 1)
+                if len(x) > LINE_WIDTH
             ]
     if total > LINE_BUDGET:
         found.append(f"native code: {total} lines, budget {LINE_BUDGET}")
@@ -100,7 +102,9 @@ def check_words() -> list[str]:
             for pattern, why in banned:
                 if "malloc" in pattern.pattern and path.name in ("alloc.c", "alloc.h"):
                     continue
-                if path.suffix == ".py" and ("exit" in pattern.pattern or "malloc" in pattern.pattern):
+                if path.suffix == ".py" and (
+                    "exit" in pattern.pattern or "malloc" in pattern.pattern
+                ):
                     continue
                 if pattern.search(line if "TODO" in pattern.pattern else code):
                     found.append(f"{at(path, number)}: {why}")
@@ -131,12 +135,16 @@ def tool(name: str) -> str:
 
 
 def check_format() -> list[str]:
-    sources = [str(p) for p in files("src/*.c", "src/*.h", "bridge/*.cpp", "bridge/*.hpp", "tests/c/*")]
+    sources = [
+        str(p) for p in files("src/*.c", "src/*.h", "bridge/*.cpp", "bridge/*.hpp", "tests/c/*")
+    ]
     clang = subprocess.run(
         [tool("clang-format"), "--dry-run", "-Werror", "--ferror-limit=1", *sources],
         cwd=ROOT, capture_output=True, text=True,
     )  # fmt: skip
-    ruff = subprocess.run([tool("ruff"), "format", "--check", "."], cwd=ROOT, capture_output=True, text=True)
+    ruff = subprocess.run(
+        [tool("ruff"), "format", "--check", "."], cwd=ROOT, capture_output=True, text=True
+    )
     errors = [x for x in clang.stderr.splitlines() if "error:" in x]
     return errors + (ruff.stdout.splitlines() if ruff.returncode else [])
 

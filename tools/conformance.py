@@ -260,12 +260,16 @@ def write_report(path: pathlib.Path, parts: dict[str, list[Row]]) -> None:
     ]
     for part, rows in parts.items():
         counts = collections.Counter(outcome for _, outcome, _ in rows)
-        summary = ", ".join(f"{counts[k]} {k}" for k in sorted(counts, key=counts.get, reverse=True))
+        summary = ", ".join(
+            f"{counts[k]} {k}" for k in sorted(counts, key=counts.get, reverse=True)
+        )
         lines += [f"## {part.capitalize()}: {len(rows)} entries, {summary}", ""]
         failing = [r for r in rows if r[1] != "pass"]
         if failing:
             lines += ["| entry | outcome | detail |", "|---|---|---|"]
-            lines += [f"| `{n}` | {o} | {d.replace('|', chr(92) + '|')[:200]} |" for n, o, d in failing]
+            lines += [
+                f"| `{n}` | {o} | {d.replace('|', chr(92) + '|')[:200]} |" for n, o, d in failing
+            ]
             lines.append("")
         passing = ", ".join(f"`{n}`" for n, o, _ in rows if o == "pass")
         lines += ["Passing: " + passing + ".", ""]

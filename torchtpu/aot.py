@@ -5,7 +5,9 @@ Needs the package libtpu for compiling (it runs on any x86-64 Linux machine); tr
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import pathlib
 import subprocess
 from collections.abc import Callable, Sequence
@@ -16,21 +18,33 @@ import torch
 from torchtpu._capture import capture
 
 
-def trace(function: Callable, *inputs: torch.Tensor) -> str:
+State = torch.nn.Module | torch.optim.Optimizer | torch.Tensor
+
+
+def _tensors_of(state: State) -> list[torch.Tensor]:
+    if isinstance(state, torch.nn.Module):
+        return [*state.parameters(), *state.buffers()]
+    if isinstance(state, torch.optim.Optimizer):
+        return [t for s in state.state.values() for t in s.values() if torch.is_tensor(t)]
+    return [state]
+
+
+def trace(function: Callable, *inputs: torch.Tensor, state: Sequence[State] = ()) -> str:
     """The StableHLO text of what `function(*inputs)` does on tpu tensors; nothing is run.
 
-    Tensors that the function uses without getting them (parameters, optimizer state) are arguments of
-    the program too. Inputs and such tensors keep their values; those that the function writes are
-    donated arguments. Raises NotImplementedError where the function reads a value on the host.
+    `state` names the modules, optimizers and tensors that the function writes besides its inputs.
+    All of them keep their values; in the program what is written is a donated argument and an output.
+    Other tensors that the function reads are arguments too. Raises NotImplementedError where the
+    function reads a value on the host or writes a tensor that is not named.
     """
     from torchtpu import _C
 
-    tensors = list(inputs)
-    if not tensors or any(t.device.type != "tpu" for t in tensors):
+    written = [t for s in state for t in _tensors_of(s) if t.device.type == "tpu"]
+    if not inputs or any(t.device.type != "tpu" for t in inputs):
         raise ValueError("trace takes at least one input, all of them tpu tensors")
     # Autograd would otherwise run the backward pass on a thread of its own.
     with torch.autograd.set_multithreading_enabled(False):
-        program, _ = capture(lambda: function(*tensors), tensors)
+        program, _ = capture(lambda: function(*inputs), [*inputs, *(t.detach() for t in written)])
     return _C.capture_text(program)
 
 
@@ -52,7 +66,19 @@ def compile_text(
     command += ["--timeout", str(timeout)] + (["--level", str(level)] if level is not None else [])
     for option in options:
         command += ["--option", option]
-    done = subprocess.run([*command, "-"], input=text, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "-"], input=text, capture_output=True, text=True, env=_environment()
+    )
     if done.returncode or not done.stdout.strip():
         raise RuntimeError(f"tt_aot failed ({done.returncode}): {done.stderr.strip()[-500:]}")
     return json.loads(done.stdout)
+
+
+def _environment() -> dict[str, str]:
+    """The process's, with the place of the package libtpu where nothing else names one."""
+    environment = dict(os.environ)
+    spec = importlib.util.find_spec("libtpu")
+    if spec and spec.submodule_search_locations and "TPU_LIBRARY_PATH" not in environment:
+        library = pathlib.Path(spec.submodule_search_locations[0]) / "libtpu.so"
+        environment["TPU_LIBRARY_PATH"] = str(library)
+    return environment

@@ -52,7 +52,9 @@ class Program:
             return self._graph(*arguments)
         outputs = _C.capture_run(programs[-1][0], inputs)
         if outputs is None:
-            raise RuntimeError("internal: a program refuses the inputs it was captured with; please report")
+            raise RuntimeError(
+                "internal: a program refuses the inputs it was captured with; please report"
+            )
         arguments.clear()
         return programs[-1][1](outputs)
 

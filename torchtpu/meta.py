@@ -29,7 +29,9 @@ def _meta(name):
 def _channels_last(*tensors):
     formats = {4: torch.channels_last, 5: torch.channels_last_3d}
     wanted = formats.get(tensors[0].dim())
-    if wanted and any(t.is_contiguous(memory_format=wanted) and not t.is_contiguous() for t in tensors):
+    if wanted and any(
+        t.is_contiguous(memory_format=wanted) and not t.is_contiguous() for t in tensors
+    ):
         return wanted
     return torch.contiguous_format
 
@@ -40,7 +42,9 @@ def _spread(values, count):
 
 
 @_meta("convolution_overrideable")
-def _convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+def _convolution(
+    input, weight, bias, stride, padding, dilation, transposed, output_padding, groups
+):
     spatial = input.dim() - 2
     stride, padding, dilation, extra = (
         _spread(v, spatial) for v in (stride, padding, dilation, output_padding)
@@ -61,8 +65,12 @@ def _convolution_backward(
     grad, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask
 ):
     memory_format = _channels_last(input, weight)
-    grad_input = input.new_empty(input.shape).to(memory_format=memory_format) if output_mask[0] else None
-    grad_weight = weight.new_empty(weight.shape).to(memory_format=memory_format) if output_mask[1] else None
+    grad_input = (
+        input.new_empty(input.shape).to(memory_format=memory_format) if output_mask[0] else None
+    )
+    grad_weight = (
+        weight.new_empty(weight.shape).to(memory_format=memory_format) if output_mask[1] else None
+    )
     grad_bias = grad.new_empty(grad.size(1)) if output_mask[2] else None
     return grad_input, grad_weight, grad_bias
 

@@ -115,6 +115,22 @@ tt_status_t tt__capture_read(tt_capture_t *c) {
   return TT_ERROR(UNIMPLEMENTED, "capture: a value is read while a program is captured");
 }
 
+// A tensor that is no input and held a value before the capture may be read (it is a constant of
+// the program) but not written: the write would have nowhere to go.
+tt_status_t tt__capture_admit(const tt__window_t *w, const tt__frame_t *frame,
+                              const tt__instance_t *instance) {
+  const tt_capture_t *c = w->capture;
+  for (uint32_t o = 0; o < instance->output_count; o++) {
+    if (instance->outputs[o].slot == TT__FRESH) continue;
+    const tt_storage_t *s = frame->slots[instance->outputs[o].slot].storage;
+    if (!s->version || s->version->window == w || find_storage(c, s) < c->storage_count) continue;
+    return TT_ERROR(UNIMPLEMENTED,
+                    "capture: %s writes a tensor that is not an input of the program",
+                    instance->name);
+  }
+  return TT_OK_STATUS;
+}
+
 // --- ending
 // ---------------------------------------------------------------------------------------
 

@@ -288,6 +288,9 @@ const char *tt__plugin(void);  // the plugin to load (plugin.c)
 tt__window_t *tt__capture_window(int device);
 // What reading a value of such a window gives.
 tt_status_t tt__capture_read(tt_capture_t *capture) TT_MUST_USE;
+// Whether a captured program may do what this call does.
+tt_status_t tt__capture_admit(const tt__window_t *window, const tt__frame_t *frame,
+                              const tt__instance_t *instance) TT_MUST_USE;
 
 tt__window_t *tt__stream_window(int device);  // of the calling thread's current stream
 // Debug mode, outside the lock, after a call that ended with `status` (taken over): waits for its

@@ -208,7 +208,8 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
   if (capture ||
       atomic_load_explicit(&tt__engine.mode, memory_order_relaxed) == TT_MODE_DEFER_AND_FUSE) {
     tt__window_t *window = capture ? capture : tt__stream_window(device);
-    s = window ? tt__window_append(window, frame, n, outs) : tt__no_host_memory();
+    s = !window ? tt__no_host_memory() : capture ? tt__capture_admit(capture, frame, n) : NULL;
+    if (!s) s = tt__window_append(window, frame, n, outs);
   } else {
     s = submit(n, frame, outs);
   }
