@@ -132,8 +132,11 @@ static void sum_cycles(const char *code, size_t size, tt_aot_report_t *report) {
     int64_t value = 0;
     bool any = false;
     while (at < end && (*at == '"' || *at == ' ')) at++;
-    for (; at < end && *at >= '0' && *at <= '9'; at++, any = true) value = value * 10 + (*at - '0');
-    if (!any) continue;
+    for (; at < end && *at >= '0' && *at <= '9'; at++, any = true) {
+      value = value > INT64_MAX / 10 - 9 ? INT64_MAX / 10 - 9 : value * 10 + (*at - '0');
+    }
+    // INT64_MAX stands for "no estimate" in some fusions; no fusion takes weeks.
+    if (!any || value < 0 || value > INT64_C(1) << 50) continue;
     report->estimated_cycles += value;
     report->cycle_op_count++;
   }
