@@ -19,11 +19,11 @@ test-c: $(VENV)/.tools
 	$(BIN)/ctest --test-dir build-tests --output-on-failure -j $(JOBS)
 
 test-py: $(VENV)/.installed
-	$(BIN)/python -m pytest tests -q -m "not slow" -n $(JOBS)
+	$(BIN)/pytest tests -q -m "not slow" -n $(JOBS)
 
 # The slow sweeps; their result is committed under docs/reports.
 nightly: $(VENV)/.installed
-	$(BIN)/python -m pytest tests -q -n $(JOBS)
+	$(BIN)/pytest tests -q -n $(JOBS)
 	$(BIN)/python tools/conformance.py --report docs/conformance.md
 
 check: $(VENV)/.tools

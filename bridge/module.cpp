@@ -1,6 +1,7 @@
 // The Python module torchtpu._C: what torchtpu/tpu/*.py needs beyond torch's own interfaces.
 #include <Python.h>
 #include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/csrc/Generator.h>
 
 #include "allocator.hpp"
@@ -23,19 +24,12 @@ namespace {
 template <class F>
 PyObject *guarded(F body) {
   PyThreadState *state = PyEval_SaveThread();
-  auto fail = [&](PyObject *type, const char *message) -> PyObject * {
-    PyEval_RestoreThread(state);
-    PyErr_SetString(type, message);
-    return nullptr;
-  };
   try {
     body();
-  } catch (const c10::NotImplementedError &e) {
-    return fail(PyExc_NotImplementedError, e.what_without_backtrace());
-  } catch (const c10::Error &e) {
-    return fail(PyExc_RuntimeError, e.what_without_backtrace());
-  } catch (const std::exception &e) {
-    return fail(PyExc_RuntimeError, e.what());
+  } catch (...) {
+    PyEval_RestoreThread(state);
+    torch::translate_exception_to_python(std::current_exception());
+    return nullptr;
   }
   PyEval_RestoreThread(state);
   Py_RETURN_NONE;

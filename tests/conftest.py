@@ -1,16 +1,12 @@
-"""Every test runs on the device "tpu"; from a source tree the package is imported by hand."""
+"""Every test runs on the device "tpu" of the installed package, found as a user's script finds it."""
 
 import os
 
-os.environ.setdefault("TORCH_DEVICE_BACKEND_AUTOLOAD", "0")
+# Children must find the installed package too, not the source folder that they may be started in.
+os.environ["PYTHONSAFEPATH"] = "1"
 
-import pytest  # noqa: E402
-import torch  # noqa: E402
-
-try:
-    import torchtpu  # noqa: F401
-except ImportError:  # tests of text and plugins run without the native module
-    torchtpu = None
+import pytest
+import torch
 
 
 @pytest.fixture
@@ -21,10 +17,7 @@ def device() -> str:
 @pytest.fixture(autouse=True)
 def _same_start():
     """No test sees another's mode, default device or fallback policy."""
-    if torchtpu is None:
-        yield
-        return
     torch.manual_seed(0)
     yield
-    torch.tpu.set_eager_mode("strict")
+    torch.tpu.set_eager_mode(os.environ.get("TORCHTPU_EAGER_MODE", "strict"))
     torch.set_default_device("cpu")

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "eager/internal.h"
+#include "pjrt/visible.h"
 
 tt__engine_t tt__engine = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -85,17 +86,20 @@ bool tt_eager_is_started(void) { return atomic_load(&tt__engine.started); }
 
 // What the software TPU will have, without starting it: a CPU program that seeds its generators or
 // runs a backward pass asks for the count too.
-static int soft_device_count(void) {
+static tt_status_t soft_device_count(int *out_count) {
   const char *text = getenv("TORCHTPU_NUM_DEVICES");
   long count = text ? strtol(text, NULL, 10) : 1;
-  return count < 1 ? 1 : count > TT__MAX_DEVICES ? TT__MAX_DEVICES : (int)count;
+  uint32_t available = count < 1 ? 1 : count > TT__MAX_DEVICES ? TT__MAX_DEVICES : (uint32_t)count;
+  uint32_t ordinals[TT__MAX_DEVICES], visible = 0;
+  TT_RETURN_IF_ERROR(tt_visible_devices(available, ordinals, &visible));
+  *out_count = (int)visible;
+  return TT_OK_STATUS;
 }
 
 tt_status_t tt_eager_device_count(int *out_count) {
   *out_count = 0;
   if (!tt_eager_is_started() && strcmp(tt__plugin(), "soft") == 0) {
-    *out_count = soft_device_count();
-    return TT_OK_STATUS;
+    return soft_device_count(out_count);
   }
   TT_RETURN_IF_ERROR(tt_eager_start());
   *out_count = tt__engine.device_count;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "pjrt/internal.h"
+#include "pjrt/visible.h"
 
 static char *copy_text(const char *text, size_t size) {
   char *copy = tt_alloc(size + 1);
@@ -91,16 +92,18 @@ static tt_status_t read_device(tt_client_t *client, tt_client_device_t *device, 
 static tt_status_t read_devices(tt_client_t *client) {
   TT_PJRT_ARGS(tt_pjrt_list_args_t, list, .self = client->handle);
   TT_RETURN_IF_ERROR(TT_CALL(client->plugin, Client_AddressableDevices, &list));
-  client->devices = tt_alloc_zeroed(sizeof *client->devices * (list.count + 1));
-  if (!client->devices) return TT_ERROR(OUT_OF_MEMORY, "no memory for %zu devices", list.count);
-  client->device_count = (uint32_t)list.count;
+  uint32_t count = (uint32_t)list.count;
+  client->devices = tt_alloc_zeroed(sizeof *client->devices * (count + 1u));
+  uint32_t *ordinals = tt_alloc(sizeof *ordinals * (count + 1u));
   tt_status_t status = TT_OK_STATUS;
+  if (!client->devices || !ordinals) status = TT_ERROR(OUT_OF_MEMORY, "no memory for devices");
+  if (!status) status = tt_visible_devices(count, ordinals, &client->device_count);
   for (uint32_t i = 0; i < client->device_count; i++) {
     pthread_mutex_init(&client->devices[i].mutex, NULL);
-    if (!status) {
-      status = read_device(client, &client->devices[i], ((void *const *)list.items)[i]);
-    }
+    void *handle = ((void *const *)list.items)[ordinals[i]];
+    if (!status) status = read_device(client, &client->devices[i], handle);
   }
+  tt_free(ordinals);
   return status;
 }
 
