@@ -9,12 +9,25 @@
 #include <ATen/ops/mm_cpu_dispatch.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <atomic>
+#include <climits>
 #include <vector>
 
 #include "softtpu/library.h"
 #include "status.hpp"
 #include "tensor.hpp"
+
+// BLAS as libtorch_cpu exports it where it was built with MKL; elsewhere these are NULL.
+extern "C" {
+__attribute__((weak)) void sgemm_(const char *, const char *, const int *, const int *, const int *,
+                                  const float *, const float *, const int *, const float *,
+                                  const int *, const float *, float *, const int *);
+__attribute__((weak)) void dgemm_(const char *, const char *, const int *, const int *, const int *,
+                                  const double *, const double *, const int *, const double *,
+                                  const int *, const double *, double *, const int *);
+__attribute__((weak)) int MKL_Set_Num_Threads_Local(int);
+}
 
 namespace tt {
 namespace {
@@ -64,6 +77,46 @@ bool matmul(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matr
       at::cpu::bmm_out(result, matrix(dtype, *a), matrix(dtype, *b));
     }
   });
+}
+
+// How BLAS, which counts by columns, reads a matrix: as it lies (its transpose) or flipped.
+struct Operand {
+  char flip;
+  int leading;
+  bool ok;
+  explicit Operand(const tt_matrix_t &m) : flip('N'), leading(0), ok(false) {
+    bool by_row = m.col_stride == 1 || m.cols == 1;
+    bool by_column = m.row_stride == 1 || m.rows == 1;
+    int64_t stride = by_row ? m.row_stride : m.col_stride;
+    int64_t least = std::max<int64_t>(by_row ? m.cols : m.rows, 1);
+    if (by_row ? m.rows == 1 : m.cols == 1) stride = std::max(stride, least);
+    ok = (by_row || by_column) && stride >= least && stride <= INT_MAX && m.rows <= INT_MAX &&
+         m.cols <= INT_MAX;
+    flip = by_row ? 'N' : 'T';
+    leading = static_cast<int>(stride);
+  }
+};
+
+template <class T, class F>
+bool blas(F function, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out) {
+  Operand x(*a), y(*b), z(*out);
+  if (!x.ok || !y.ok || !z.ok || z.flip != 'N') return false;
+  const int m = static_cast<int>(out->cols), n = static_cast<int>(out->rows),
+            k = static_cast<int>(a->cols);
+  const T one = 1, zero = 0;
+  int before = MKL_Set_Num_Threads_Local(1);
+  function(&y.flip, &x.flip, &m, &n, &k, &one, static_cast<const T *>(b->data), &y.leading,
+           static_cast<const T *>(a->data), &x.leading, &zero, static_cast<T *>(out->data),
+           &z.leading);
+  MKL_Set_Num_Threads_Local(before);
+  return true;
+}
+
+bool gemm(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out) {
+  if (!MKL_Set_Num_Threads_Local || out->rows * out->cols * a->cols < kSmallestMatmul) return false;
+  if (dtype == TT_F32 && sgemm_) return blas<float>(sgemm_, a, b, out);
+  if (dtype == TT_F64 && dgemm_) return blas<double>(dgemm_, a, b, out);
+  return false;
 }
 
 struct ConvGeometry {
@@ -125,8 +178,8 @@ bool conv_kernel_grad(int dtype, const tt_library_conv_t *c, const void *grad, c
   });
 }
 
-const tt_library_t table = {sizeof(tt_library_t), &matmul, &conv, &conv_input_grad,
-                            &conv_kernel_grad};
+const tt_library_t table = {sizeof(tt_library_t), &matmul,           &conv,
+                            &conv_input_grad,     &conv_kernel_grad, &gemm};
 
 }  // namespace
 

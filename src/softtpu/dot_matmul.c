@@ -1,5 +1,7 @@
 #include "softtpu/dot_matmul.h"
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -61,15 +63,74 @@ static void run_units(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static bool from_library(tt_dtype_t dtype, const tt_matrix_t *a, const tt_matrix_t *b,
-                         const tt_matrix_t *out) {
+// --- the library's kernels ---------------------------------------------------------------------
+
+// A library's own threads and ours would take the cores from each other, so its one-thread product
+// is called on parts. Their size depends on the shapes only, and so do the results.
+typedef struct parts_s {
+  bool (*gemm)(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out);
+  const tt_matrix_t *a, *b, *out;
+  tt_dtype_t dtype;
+  int64_t rows, columns;  // of a part
+  int64_t row_parts, column_parts;
+  _Atomic bool failed;
+} parts_t;
+
+enum { PART_ROWS = 512, PART_COLUMNS = 1024, PART_LEAST = 64, PARTS_WANTED = 8 };
+
+static int64_t part_count(int64_t n, int64_t part) { return (n + part - 1) / part; }
+
+static void choose_parts(parts_t *p, uint64_t cost) {
+  int64_t least = (int64_t)(cost / 40000);  // so many parts are worth a core each
+  if (least > PARTS_WANTED) least = PARTS_WANTED;
+  p->rows = PART_ROWS;
+  p->columns = PART_COLUMNS;
+  for (;;) {
+    p->row_parts = part_count(p->out->rows, p->rows);
+    p->column_parts = part_count(p->out->cols, p->columns);
+    if (p->out->batch * p->row_parts * p->column_parts >= least) return;
+    bool by_row = p->out->rows / p->row_parts >= p->out->cols / p->column_parts;
+    int64_t *part = by_row ? &p->rows : &p->columns;
+    if (*part <= PART_LEAST) return;
+    *part /= 2;
+  }
+}
+
+static void run_parts(void *context, int64_t begin, int64_t end) {
+  parts_t *p = context;
+  int64_t size = (int64_t)tt_dtype_size(p->dtype);
+  for (int64_t u = begin; u < end; u++) {
+    int64_t j = u % p->column_parts * p->columns;
+    int64_t i = u / p->column_parts % p->row_parts * p->rows;
+    int64_t batch = u / p->column_parts / p->row_parts;
+    tt_matrix_t a = *p->a, b = *p->b, c = *p->out;
+    a.batch = b.batch = c.batch = 1;
+    c.rows = a.rows = c.rows - i < p->rows ? c.rows - i : p->rows;
+    c.cols = b.cols = c.cols - j < p->columns ? c.cols - j : p->columns;
+    a.data = (char *)a.data + (batch * a.batch_stride + i * a.row_stride) * size;
+    b.data = (char *)b.data + (batch * b.batch_stride + j * b.col_stride) * size;
+    c.data = (char *)c.data + (batch * c.batch_stride + i * c.row_stride + j) * size;
+    if (!p->gemm((int)p->dtype, &a, &b, &c)) p->failed = true;
+  }
+}
+
+static bool from_library(const tt__run_t *run, tt_dtype_t dtype, const tt_matrix_t *a,
+                         const tt_matrix_t *b, const tt_matrix_t *out) {
   const tt_library_t *library = tt_library();
-  return library && library->matmul && a->cols > 0 && library->matmul((int)dtype, a, b, out);
+  if (!library || a->cols == 0) return false;
+  uint64_t cost = tt__dot_cost(dtype, out->batch, out->rows, out->cols, a->cols);
+  if (library->struct_size > offsetof(tt_library_t, gemm) && library->gemm) {
+    parts_t p = {.gemm = library->gemm, .a = a, .b = b, .out = out, .dtype = dtype};
+    choose_parts(&p, cost);
+    tt__plan_parallel(run, out->batch * p.row_parts * p.column_parts, cost, run_parts, &p);
+    if (!p.failed) return true;
+  }
+  return library->matmul && library->matmul((int)dtype, a, b, out);
 }
 
 static void multiply(const tt__run_t *run, tt_dtype_t dtype, const tt_matrix_t *a,
                      const tt_matrix_t *b, const tt_matrix_t *out) {
-  if (from_library(dtype, a, b, out)) return;
+  if (from_library(run, dtype, a, b, out)) return;
   job_t job = {a,
                b,
                out,
@@ -162,7 +223,7 @@ tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_d
     multiply(run, in, a, b, out);
     return TT_OK_STATUS;
   }
-  if (in == out_dtype && from_library(in, a, b, out)) return TT_OK_STATUS;
+  if (in == out_dtype && from_library(run, in, a, b, out)) return TT_OK_STATUS;
   if (is_complex(in))
     return TT_ERROR(UNIMPLEMENTED, "the library does not multiply %s matrices here",
                     tt_dtype_text(in));

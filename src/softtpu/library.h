@@ -38,6 +38,9 @@ typedef struct tt_library_s {
                           const void *kernel, void *input_grad);
   bool (*conv_kernel_grad)(int dtype, const tt_library_conv_t *conv, const void *grad,
                            const void *input, void *kernel_grad);
+  // One product (batch 1) on the calling thread alone; called by several threads at once. May be
+  // NULL or missing.
+  bool (*gemm)(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out);
 } tt_library_t;
 
 // Process-wide; the table must outlive the process's last run. NULL: back to portable kernels.

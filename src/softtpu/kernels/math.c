@@ -36,8 +36,10 @@ static inline float scale_f32(float x, int32_t n) {
          tt_bits_to_f32((uint32_t)(n - half + 127) << 23);
 }
 
+// What rounds to zero (a masked score) takes the way of exp(0): arithmetic that underflows is slow.
 static inline float exp_f32(float x) {
-  float c = x < -105.0f ? -105.0f : x;
+  bool vanishes = x < -103.98f;
+  float c = vanishes ? 0.0f : x;
   c = c > 89.0f ? 89.0f : c;
   float shifted = FMA(c, 1.44269504f, ROUND_F32), n = shifted - ROUND_F32;
   float r = FMA(n, -0.693145752f, c);
@@ -49,7 +51,7 @@ static inline float exp_f32(float x) {
   float p = FMA(q, r * r, r) + 1.0f;
   int32_t e = (int32_t)(tt_f32_to_bits(shifted) & 0x3fffffu);
   e = (int32_t)((uint32_t)e << 10) >> 10;  // the low 22 bits, signed
-  float y = scale_f32(p, e);
+  float y = vanishes ? 0.0f : scale_f32(p, e);
   return x != x ? x : y;
 }
 
