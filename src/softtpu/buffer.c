@@ -72,15 +72,69 @@ static bool find_donor(tt__planner_t *p, const tt__step_t *s, uint32_t w, size_t
   return false;
 }
 
-static tt_status_t assign_write(tt__planner_t *p, tt__step_t *s, uint32_t w, uint32_t *targets,
-                                int32_t *aliases) {
+static const tt__step_t *step_at(const tt__seq_t *seq, uint32_t time) {
+  uint32_t low = 0, high = seq->count;
+  while (low < high) {
+    uint32_t mid = low + (high - low) / 2;
+    if (seq->steps[mid]->time_end < time)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low < seq->count && seq->steps[low]->time == time ? seq->steps[low] : NULL;
+}
+
+// Whether some output of so many bytes gets memory of its own whatever is donated.
+static bool outputs_left(const tt__planner_t *p, size_t bytes, const uint32_t *targets,
+                         const int32_t *aliases) {
+  int64_t left = 0;
+  for (uint32_t o = 0; o < p->plan->output_count; o++) {
+    const tt__buffer_t *b = &p->buffers[targets[o]];
+    left += aliases[o] < 0 && b->bytes == bytes && !b->lent;
+  }
+  for (uint32_t j = 0; j < p->plan->input_count; j++) {
+    const tt__buffer_t *b = &p->buffers[p->values[p->graph->main->args[j]].buffer];
+    if (b->bytes != bytes || p->graph->donations[j] != TT_DONATE) continue;
+    bool taken = false;
+    for (uint32_t o = 0; o < p->plan->output_count; o++) taken |= aliases[o] == (int32_t)j;
+    left -= !taken;
+  }
+  return left > 0;
+}
+
+// Where the last reader of `v` turns it into an output in place (a gradient that is scaled before
+// it is returned), the output's own memory, idle until then, holds `v` too.
+static bool find_lender(tt__planner_t *p, const tt__seq_t *seq, const tt__step_t *s, uint32_t w,
+                        size_t bytes, const uint32_t *targets, const int32_t *aliases,
+                        uint32_t *out_buffer) {
+  tt_value_t v = s->writes[w];
+  const tt__step_t *last = step_at(seq, p->values[v].last);
+  if (!last || last == s || last->region_count) return false;
+  for (uint32_t x = 0; x < last->write_count; x++) {
+    uint32_t target = p->values[last->writes[x]].target;
+    if (!target || aliases[target - 1] >= 0) continue;
+    uint32_t buffer = targets[target - 1];
+    if (p->buffers[buffer].bytes != bytes || !can_write(p, buffer, s, w)) continue;
+    bool inplace = false;
+    for (uint32_t r = 0; r < last->read_count; r++)
+      inplace |= tt__plan_root(p, last->reads[r]) == v && last->inplace[r * last->write_count + x];
+    if (!inplace || !outputs_left(p, bytes, targets, aliases)) continue;
+    *out_buffer = buffer;
+    return true;
+  }
+  return false;
+}
+
+static tt_status_t assign_write(tt__planner_t *p, const tt__seq_t *seq, tt__step_t *s, uint32_t w,
+                                uint32_t *targets, int32_t *aliases) {
   tt_value_t v = s->writes[w];
   tt__value_t *info = &p->values[v];
   size_t bytes = value_bytes(p, v);
   if (info->last < s->time_end) info->last = s->time_end;
   if (info->target) {
     uint32_t o = info->target - 1, donor;
-    if (aliases && aliases[o] < 0 && find_donor(p, s, w, bytes, aliases, &donor)) {
+    if (aliases && aliases[o] < 0 && !p->buffers[targets[o]].lent &&
+        find_donor(p, s, w, bytes, aliases, &donor)) {
       targets[o] = donor;
       aliases[o] = (int32_t)(p->buffers[donor].ref.base - TT__BASE_INPUT);
     }
@@ -100,7 +154,10 @@ static tt_status_t assign_write(tt__planner_t *p, tt__step_t *s, uint32_t w, uin
     return TT_OK_STATUS;
   }
   uint32_t buffer;
-  TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, s->time, info->last, &buffer));
+  if (aliases && bytes && find_lender(p, seq, s, w, bytes, targets, aliases, &buffer))
+    p->buffers[buffer].lent = true;
+  else
+    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, s->time, info->last, &buffer));
   occupy(p, buffer, v);
   info->reusable = true;
   return TT_OK_STATUS;
@@ -209,7 +266,7 @@ tt_status_t tt__buffer_assign(tt__planner_t *p, const tt_block_t *block, tt__seq
       TT_RETURN_IF_ERROR(
           tt__buffer_new(p, s->scratch_bytes, s->time, s->time_end, &s->scratch_buffer));
     for (uint32_t w = 0; w < s->write_count; w++)
-      TT_RETURN_IF_ERROR(assign_write(p, s, w, targets, aliases));
+      TT_RETURN_IF_ERROR(assign_write(p, seq, s, w, targets, aliases));
     if (s->region_count) TT_RETURN_IF_ERROR(assign_regions(p, s));
   }
   if (block->return_count == 0) return TT_OK_STATUS;
@@ -240,31 +297,78 @@ static uint32_t best_gap(tt__buffer_t **active, uint32_t count, size_t bytes,
   return place;
 }
 
-tt_status_t tt__buffer_pack(tt__planner_t *p) {
-  tt__buffer_t **all = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
-  tt__buffer_t **active = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
-  if (!all || !active) return no_memory();
-  uint32_t count = 0, alive = 0;
-  for (uint32_t i = 0; i < p->buffer_count; i++) {
-    tt__buffer_t *b = &p->buffers[i];
-    if (!b->fixed) all[count++] = b;
-  }
-  qsort(all, count, sizeof *all, by_begin);
+// In order of time: each buffer gets the smallest gap between those alive. Returns the arena's
+// size.
+static uint64_t pack_by_time(tt__buffer_t **all, uint32_t count, tt__buffer_t **active) {
+  uint32_t alive = 0;
   uint64_t top = 0;
+  qsort(all, count, sizeof *all, by_begin);
   for (uint32_t i = 0; i < count; i++) {
     tt__buffer_t *b = all[i];
     uint32_t kept = 0;
     for (uint32_t k = 0; k < alive; k++)
       if (active[k]->end >= b->begin) active[kept++] = active[k];
     alive = kept;
-    b->ref = (tt__ref_t){TT__BASE_ARENA, 0};
-    size_t bytes = tt_align_up(b->bytes, 64);
-    if (bytes == 0) continue;
+    uint64_t bytes = tt_align_up(b->bytes, 64);
     uint32_t place = best_gap(active, alive, bytes, &b->ref.offset);
     memmove(active + place + 1, active + place, sizeof *active * (alive - place));
     active[place] = b;
     alive++;
     if (b->ref.offset + bytes > top) top = b->ref.offset + bytes;
+  }
+  return top;
+}
+
+static int by_bytes(const void *a, const void *b) {
+  const tt__buffer_t *x = *(tt__buffer_t *const *)a, *y = *(tt__buffer_t *const *)b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+  return x < y ? -1 : x > y;
+}
+
+// The largest first, each at the lowest place that is free all its time. Less waste, more work.
+static uint64_t pack_by_size(tt__buffer_t **all, uint32_t count, tt__buffer_t **placed) {
+  uint64_t top = 0;
+  qsort(all, count, sizeof *all, by_bytes);
+  for (uint32_t i = 0; i < count; i++) {
+    tt__buffer_t *b = all[i];
+    uint64_t bytes = tt_align_up(b->bytes, 64), cursor = 0;
+    for (uint32_t k = 0; k < i; k++) {
+      const tt__buffer_t *other = placed[k];
+      if (other->begin > b->end || other->end < b->begin) continue;
+      if (other->ref.offset >= cursor + bytes) break;
+      uint64_t end = other->ref.offset + tt_align_up(other->bytes, 64);
+      if (end > cursor) cursor = end;
+    }
+    b->ref.offset = cursor;
+    if (cursor + bytes > top) top = cursor + bytes;
+    uint32_t place = i;
+    while (place > 0 && placed[place - 1]->ref.offset > cursor) {
+      placed[place] = placed[place - 1];
+      place--;
+    }
+    placed[place] = b;
+  }
+  return top;
+}
+
+enum { PACK_LEAST_BYTES = 1 << 20, PACK_MOST_BUFFERS = 4096 };
+
+tt_status_t tt__buffer_pack(tt__planner_t *p) {
+  tt__buffer_t **all = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
+  tt__buffer_t **active = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
+  if (!all || !active) return no_memory();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < p->buffer_count; i++) {
+    tt__buffer_t *b = &p->buffers[i];
+    if (b->fixed) continue;
+    b->ref = (tt__ref_t){TT__BASE_ARENA, 0};
+    if (b->bytes) all[count++] = b;
+  }
+  uint64_t top = pack_by_time(all, count, active);
+  if (top >= PACK_LEAST_BYTES && count <= PACK_MOST_BUFFERS) {
+    uint64_t other = pack_by_size(all, count, active);
+    top = other < top ? other : pack_by_time(all, count, active);
   }
   p->plan->arena_bytes = top;
   return TT_OK_STATUS;

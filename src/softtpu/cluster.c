@@ -90,6 +90,15 @@ static bool is_cheap(const tt__planner_t *p, tt_value_t v) {
   return (int64_t)info->weight * (info->demand / size) <= 4;
 }
 
+// The same where an operand is in memory anyway: then only the last steps are repeated, and their
+// result never is in memory (an affine scale between a normalisation and two products).
+static bool is_cheap_from_memory(const tt__planner_t *p, tt_value_t v) {
+  const tt__value_t *info = &p->values[v];
+  int64_t size = elements(p, v);
+  if (info->demand % size != 0 || info->demand / size > 2) return false;
+  return info->tail > 0 && info->tail * (uint32_t)(info->demand / size) <= 4;
+}
+
 static void need_stored(tt__planner_t *p, tt_value_t v) { p->values[v].stored = true; }
 
 static void demand(tt__planner_t *p, tt_value_t v, int64_t count, bool via) {
@@ -131,7 +140,7 @@ static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
         return;
       }
     }
-  } else if (stored || !info->via || !is_cheap(p, v)) {
+  } else if (stored || !info->via || !(is_cheap(p, v) || is_cheap_from_memory(p, v))) {
     info->role = TT__ROLE_MEMBER;
   } else {
     info->role = TT__ROLE_INLINE;
@@ -182,21 +191,47 @@ static tt_status_t visit_other(tt__planner_t *p, const tt_node_t *n) {
   return TT_OK_STATUS;
 }
 
+// Arithmetic since values that probably are in memory: inputs, results of other steps, and what is
+// dear and has several readers. 0: none to tell.
+static uint32_t tail_weight(const tt__planner_t *p, const tt_node_t *n) {
+  if (n->operand_count == 0) return 0;
+  uint32_t tail = is_view(n) ? 0 : op_weight((tt_op_t)n->op);
+  for (uint32_t i = 0; i < n->operand_count; i++) {
+    const tt_value_info_t *x = &p->graph->values[n->operands[i]];
+    if (x->block != n->parent || !x->node || !tt__tile_fusible(p, x->node)) continue;
+    const tt__value_t *from = &p->values[n->operands[i]];
+    if (from->weight > 4 && from->readers > 2) continue;
+    tail += from->tail;
+  }
+  return tail;
+}
+
 static void weigh(tt__planner_t *p, const tt_node_t *n, bool fusible) {
   for (uint32_t r = 0; r < n->result_count; r++) {
     tt__value_t *info = &p->values[n->first_result + r];
     bool forced = info->forced;
-    *info = (tt__value_t){.forced = forced, .buffer = TT__NO_BUFFER};
+    uint32_t readers = info->readers;
+    *info = (tt__value_t){.forced = forced, .readers = readers, .buffer = TT__NO_BUFFER};
     if (!fusible) continue;
     uint32_t weight = is_view(n) ? 0 : op_weight((tt_op_t)n->op);
     for (uint32_t i = 0; i < n->operand_count; i++)
       if (p->graph->values[n->operands[i]].block == n->parent)
         weight += p->values[n->operands[i]].weight;
     info->weight = forced ? 0 : weight > 10000 ? 10000 : weight;
+    info->tail = tail_weight(p, n);
+  }
+}
+
+static void count_readers(tt__planner_t *p, const tt_block_t *block) {
+  for (uint32_t i = 0; i < block->node_count; i++) {
+    const tt_node_t *n = block->nodes[i];
+    for (uint32_t r = 0; r < n->result_count; r++) p->values[n->first_result + r].readers = 0;
+    for (uint32_t k = 0; k < n->operand_count; k++) p->values[n->operands[k]].readers++;
   }
 }
 
 static tt_status_t give_roles(tt__planner_t *p, const tt_block_t *block, const bool *fusible) {
+  count_readers(p, block);
   for (uint32_t i = 0; i < block->node_count; i++) weigh(p, block->nodes[i], fusible[i]);
   for (uint32_t i = 0; i < block->return_count; i++) need_stored(p, block->returns[i]);
   for (uint32_t i = block->node_count; i-- > 0;) {

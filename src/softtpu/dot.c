@@ -118,6 +118,43 @@ static tt_status_t build(tt__planner_t *p, tt__tile_spec_t *spec, tt_value_t v, 
   return TT_OK_STATUS;
 }
 
+// A program that writes the operand densely, its last group (flipped: the one before) innermost.
+static tt_status_t build_pack(tt__planner_t *p, tt_value_t v, const group_t groups[3], bool flipped,
+                              tt__tile_spec_t *spec, tt__tile_t **out) {
+  const tt_type_t *x = tt_graph_type(p->graph, v);
+  tt__tile_root_t root = {.value = v};
+  root.view.rank = x->rank;
+  spec->rank = 0;
+  spec->roots = &root;
+  add_group(x, &groups[0], spec, &root);
+  add_group(x, &groups[flipped ? 2 : 1], spec, &root);
+  add_group(x, &groups[flipped ? 1 : 2], spec, &root);
+  if (spec->rank == 0) spec->extents[spec->rank++] = 1;
+  int64_t stride = 1;
+  for (uint32_t d = spec->rank; d-- > 0; stride *= spec->extents[d]) root.strides[d] = stride;
+  return build(p, spec, v, out);
+}
+
+// Products read either way: the operand keeps the order of its memory where that spares
+// transposing it.
+static tt_status_t pack_side(tt__planner_t *p, tt_value_t v, const group_t groups[3],
+                             tt__tile_spec_t *spec, side_t *side) {
+  const tt_type_t *x = tt_graph_type(p->graph, v);
+  int64_t rows = extent(x, &groups[1]), cols = extent(x, &groups[2]);
+  side->batch_stride = rows * cols;
+  side->row_stride = cols;
+  side->col_stride = 1;
+  TT_RETURN_IF_ERROR(build_pack(p, v, groups, false, spec, &side->pack));
+  if (p->restart || side->pack->block_dim < 0) return TT_OK_STATUS;
+  tt__tile_t *flipped;
+  TT_RETURN_IF_ERROR(build_pack(p, v, groups, true, spec, &flipped));
+  if (p->restart || flipped->block_dim >= 0) return TT_OK_STATUS;
+  side->pack = flipped;
+  side->row_stride = 1;
+  side->col_stride = rows;
+  return TT_OK_STATUS;
+}
+
 static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const group_t groups[3],
                              tt__tile_spec_t *reads, side_t *side, size_t *scratch) {
   const tt_type_t *x = tt_graph_type(p->graph, v);
@@ -148,13 +185,7 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const group_t group
     side->read = spec.plain_read;
     side->offset = spec.plain_offset;
   } else if (!status && !p->restart) {
-    root.into_register = false;
-    int64_t stride = 1;
-    for (uint32_t d = spec.rank; d-- > 0; stride *= spec.extents[d]) root.strides[d] = stride;
-    status = build(p, &spec, v, &side->pack);
-    side->col_stride = 1;
-    side->row_stride = extent(x, &groups[2]);
-    side->batch_stride = side->row_stride * extent(x, &groups[1]);
+    status = pack_side(p, v, groups, &spec, side);
     side->scratch = *scratch;
     *scratch += tt_align_up(tt_type_bytes(x), 64);
   }

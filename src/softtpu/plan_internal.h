@@ -35,6 +35,7 @@ typedef struct tt__buffer_s {
   tt_value_t occupant;  // whose content that is
   bool fixed;           // not the arena's: ref is final
   bool writable;        // outputs, donated inputs, the arena
+  bool lent;            // an output's own memory that holds something before: it must stay
   tt__ref_t ref;
 } tt__buffer_t;
 
@@ -92,6 +93,8 @@ typedef struct tt__value_s {
   uint32_t uses;
   uint32_t stage, cluster;
   uint32_t weight;   // arithmetic that an inline copy costs
+  uint32_t tail;     // the part of it after what is in memory anyway
+  uint32_t readers;  // operands of nodes that it is
   int64_t demand;    // elements that all readers together ask for
   tt__step_t *step;  // that writes it
   uint32_t buffer;
