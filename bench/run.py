@@ -1,4 +1,4 @@
-"""Side-by-side measurements in one run: `make bench`. Prints nanoseconds or milliseconds and ratios.
+"""Side-by-side measurements in one run, `make bench`: nanoseconds or milliseconds, and ratios.
 
 Nothing here is a test: machines differ, ratios inside one run are what is worth comparing.
 """
@@ -140,7 +140,8 @@ def main() -> int:
     args = parser.parse_args()
     rows = []
     print(
-        f"torch {torch.__version__}, {torch.get_num_threads()} threads, {torch.tpu.get_device_name()}"
+        f"torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{torch.tpu.get_device_name()}"
     )
     for name in args.entries or ENTRIES:
         for row in ENTRIES[name]():

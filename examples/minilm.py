@@ -14,7 +14,8 @@ import torch
 
 SENTENCES = [
     "A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby.",
-    "A man is riding a horse.", "A woman is playing violin.", "Two men pushed carts through the woods.",
+    "A man is riding a horse.", "A woman is playing violin.",
+    "Two men pushed carts through the woods.",
     "A man is riding a white horse on an enclosed ground.", "A monkey is playing drums.",
     "A cheetah is running behind its prey.", "Compilers turn programs into other programs.",
     "The tensor processing unit multiplies matrices.", "Rain fell over the harbour all night.",

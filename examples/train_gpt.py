@@ -40,7 +40,7 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """Characters in, next-character logits out: (batch, time) int64 -> (batch, time, vocabulary)."""
+    """Next-character logits: (batch, time) int64 -> (batch, time, vocabulary)."""
 
     def __init__(self, vocabulary: int, context: int, width: int, layers: int, heads: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Every test runs on the device "tpu" of the installed package, found as a user's script finds it."""
+"""Every test runs on the device "tpu" of the installed package, found as a script finds it."""
 
 import os
 

@@ -1,9 +1,9 @@
-"""Runs PyTorch's own OpInfo samples on the CPU and on the device and compares results and gradients.
+"""Runs PyTorch's own OpInfo samples on the CPU and on the device and compares the two.
 
     python tests/opinfo_sweep.py '^(add|sub)$' --dtypes float32,int64 --samples 20 --json out.jsonl
 
-Each op runs in a forked child, so that a crash is one line of the report. The outcome of an op is the
-worst of its samples: pass, fallback (right, but on the CPU), mismatch, error, timeout, crash.
+Each op runs in a forked child, so that a crash is one line of the report. The outcome of an op is
+the worst of its samples: pass, fallback (right, but on the CPU), mismatch, error, timeout, crash.
 """
 
 import argparse
@@ -329,7 +329,8 @@ def main():
                 report.flush()
             if not options.failures or result["outcome"] not in ("pass", "skip"):
                 print(
-                    f"{result['op']:44} {result['dtype']:10} {result['outcome']:9} {result['detail']}",
+                    f"{result['op']:44} {result['dtype']:10} {result['outcome']:9} "
+                    f"{result['detail']}",
                     flush=True,
                 )
     print("total: " + ", ".join(f"{k} {totals[k]}" for k in RANK if totals[k]))

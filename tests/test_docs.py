@@ -1,5 +1,5 @@
-"""Every fenced block of README.md and docs/ runs: python blocks in a process a page, in order; `console`
-blocks' `$ python ...` lines one by one. A block that cannot run here says so in its info string:
+"""Every fenced block of README.md and docs/ runs: python blocks in a process a page, in order;
+`console` blocks' `$ python ...` lines one by one. A block that cannot run here says so:
 ```python skip="needs a TPU".
 """
 

@@ -271,7 +271,10 @@ def test_donation_is_kept():
 
 
 def test_errors_have_a_place():
-    bad = "module {\n  func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n    %0 = stablehlo.add %a, %b : tensor<2xf32>\n"
+    bad = (
+        "module {\n  func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "    %0 = stablehlo.add %a, %b : tensor<2xf32>\n"
+    )
     done = run_tool(bad + "    return %0 : tensor<2xf32>\n  }\n}", check=False)
     assert done.returncode == 1
     assert "3:28: %b is not defined here" in done.stderr.decode()

@@ -14,11 +14,19 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LAYERS = ["base", "ir", "opt", "softtpu", "pjrt", "aten", "eager", "dist"]
-# softtpu and pjrt are neighbours: they share only the extension's contract.
-ALSO_ALLOWED = {("pjrt", "softtpu/ext.h"), ("pjrt", "softtpu/library.h")}
+# softtpu and pjrt are neighbours that meet at the PJRT interface: they share its declarations and
+# the contract of our extension, nothing else.
+ALSO_ALLOWED = {
+    ("pjrt", "softtpu/ext.h"),
+    ("pjrt", "softtpu/library.h"),
+    ("softtpu", "pjrt/pjrt_abi.h"),
+    ("softtpu", "pjrt/pjrt_slots.def"),
+    ("softtpu", "pjrt/pjrt_codes.def"),
+}
 HARD_CAP = 1200
 LINE_WIDTH = 100
-LINE_BUDGET = 40_000
+CODE_ONLY = {"use base/alloc.h", "a library never ends the process"}  # not in comments
+LINE_BUDGET = 40_000  # lines of native code, not counting blank ones and comments
 
 
 def files(*patterns: str) -> list[pathlib.Path]:
@@ -70,8 +78,9 @@ def check_sizes() -> list[str]:
         if len(text) > HARD_CAP:
             found.append(f"{at(path, len(text))}: over {HARD_CAP} lines, split off a noun")
         if path.suffix in (".c", ".h", ".cpp", ".hpp"):
-            total += len(text)
-            cpp += len(text) if path.suffix in (".cpp", ".hpp") else 0
+            code = sum(bool(x.strip()) and not x.strip().startswith("//") for x in text)
+            total += code
+            cpp += code if path.suffix in (".cpp", ".hpp") else 0
             found += [
                 f"{at(path, n)}: {len(x)} columns"
                 for n, x in enumerate(text, 1)
@@ -79,6 +88,7 @@ def check_sizes() -> list[str]:
             ]
     if total > LINE_BUDGET:
         found.append(f"native code: {total} lines, budget {LINE_BUDGET}")
+    print(f"native code: {total} of {LINE_BUDGET} lines, bridge {cpp}")
     if total and cpp * 10 > total:
         found.append(f"bridge: {cpp} of {total} native lines; it converts, it holds no logic")
     return found
@@ -87,28 +97,23 @@ def check_sizes() -> list[str]:
 def check_words() -> list[str]:
     """No bare malloc outside base/alloc.c, no abort or exit, no marks that promise later work."""
     found = []
+    c, every = (".c", ".h"), (".c", ".h", ".def", ".cpp", ".hpp", ".py")
     banned = [
-        (re.compile(r"\b(malloc|calloc|realloc|strdup)\("), "use base/alloc.h"),
-        (re.compile(r"(?<![\w_.>])(abort|exit|longjmp)\("), "a library never ends the process"),
-        (re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"), "say it in the docs or do it"),
-        (re.compile(r"\t"), "tab"),
-        (re.compile(r"[ \t]$"), "trailing space"),
+        (re.compile(r"\b(malloc|calloc|realloc|strdup)\("), "use base/alloc.h", c),
+        (re.compile(r"(?<![\w_.>])(abort|exit|longjmp)\("), "a library never ends the process", c),
+        (re.compile(r"\b(TODO|FIXME|XXX|HACK)\b"), "say it in the docs or do it", every),
+        (re.compile(r"\t"), "tab", every),
+        (re.compile(r"[ \t]$"), "trailing space", every),
     ]
     for path in c_files() + files("torchtpu/*.py", "tools/*.py"):
         if path == pathlib.Path(__file__).resolve():
             continue
         for number, line in enumerate(lines(path), 1):
-            code = line.split("//")[0] if path.suffix != ".py" else line
-            for pattern, why in banned:
-                if "malloc" in pattern.pattern and path.name in ("alloc.c", "alloc.h"):
-                    continue
-                if path.suffix == ".py" and (
-                    "exit" in pattern.pattern or "malloc" in pattern.pattern
-                ):
-                    continue
-                if pattern.search(line if "TODO" in pattern.pattern else code):
+            for pattern, why, suffixes in banned:
+                text = line.split("//")[0] if why in CODE_ONLY else line
+                if path.suffix in suffixes and pattern.search(text):
                     found.append(f"{at(path, number)}: {why}")
-    return found
+    return [x for x in found if not x.startswith("src/base/alloc.")]
 
 
 def check_headers() -> list[str]:

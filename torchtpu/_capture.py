@@ -11,8 +11,8 @@ import torch
 def capture(function: Callable[[], Any], inputs: list[torch.Tensor]) -> tuple[Any, Any]:
     """(captured program, what `function()` returned). The tensors of the result are its outputs.
 
-    `function` must do its work on this thread. Raises NotImplementedError where it reads a value on the
-    host; inputs hold afterwards what they held before.
+    `function` must do its work on this thread. Raises NotImplementedError where it reads a value
+    on the host; inputs hold afterwards what they held before.
     """
     from torch.utils._pytree import tree_leaves
 

@@ -17,7 +17,6 @@ import torch
 
 from torchtpu._capture import capture
 
-
 State = torch.nn.Module | torch.optim.Optimizer | torch.Tensor
 
 
@@ -33,8 +32,8 @@ def trace(function: Callable, *inputs: torch.Tensor, state: Sequence[State] = ()
     """The StableHLO text of what `function(*inputs)` does on tpu tensors; nothing is run.
 
     `state` names the modules, optimizers and tensors that the function writes besides its inputs.
-    All of them keep their values; in the program what is written is a donated argument and an output.
-    Other tensors that the function reads are arguments too. Raises NotImplementedError where the
+    All of them keep their values; in the program what is written is a donated argument and an
+    output. Other tensors that the function reads are arguments too. Raises NotImplementedError where the
     function reads a value on the host or writes a tensor that is not named.
     """
     from torchtpu import _C
@@ -56,11 +55,11 @@ def compile_text(
     options: Sequence[str] = (),
     timeout: float = 600,
 ) -> dict[str, Any]:
-    """Compiles StableHLO for a TPU topology ("v5e:2x2", "v4:1x1x1", "tpu7x:1x1x1") that is not there.
+    """Compiles StableHLO for a TPU topology that is not there: "v5e:2x2", "v4:1x1x1", ...
 
-    Returns the compiler's report: "accepted", and memory in bytes by class, FLOPs, estimated cycles;
-    or "accepted": False with "error". `level` 9 compiles fast, for acceptance only. The compiler runs
-    in a process of its own, since it can abort.
+    Returns the compiler's report: "accepted", and memory in bytes by class, FLOPs, estimated
+    cycles; or "accepted": False with "error". `level` 9 compiles fast, for acceptance only. The
+    compiler runs in a process of its own, since it can abort.
     """
     command = [str(pathlib.Path(__file__).with_name("tt_aot")), "--topology", topology]
     command += ["--timeout", str(timeout)] + (["--level", str(level)] if level is not None else [])

@@ -1,8 +1,9 @@
 """torch.compile(backend="tpu"): one captured program a graph and concrete shape.
 
-AOTAutograd's graph is run once through the same recorder that eager uses; what it recorded becomes one
-program. A call with other sizes is captured anew (milliseconds on the software TPU), never recompiled by
-Dynamo. A graph that reads values on the host cannot be one program: it runs op by op, and says so once.
+AOTAutograd's graph is run once through the same recorder that eager uses; what it recorded becomes
+one program. A call with other sizes is captured anew (milliseconds on the software TPU), never
+recompiled by Dynamo. A graph that reads values on the host cannot be one program: it runs op by op,
+and says so once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _log = logging.getLogger("torchtpu.compile")
 
 
 class Program:
-    """Runs an FX graph as captured programs. Takes one list of arguments, as AOTAutograd's boxed calls do."""
+    """Runs an FX graph as captured programs. Takes one list of arguments (a boxed call)."""
 
     _boxed_call = True
 

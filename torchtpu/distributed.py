@@ -17,7 +17,7 @@ def _create(store, rank: int, size: int, timeout: datetime.timedelta):
 
 
 def register() -> None:
-    """Makes the names `tpu_dist` and `tpu` known to torch.distributed. Calling it again is harmless."""
+    """Makes the names `tpu_dist` and `tpu` known to torch.distributed; again is harmless."""
     if not dist.is_available():
         return
     for name in ("tpu_dist", "tpu"):

@@ -65,8 +65,8 @@ static tt_value_t masked_softmax(tt_build_t *b, tt_value_t x, bool masked, tt_va
   return masked ? tt__zero_unless(b, tt__not(b, mask), p) : p;
 }
 
-// Attention of q, k, v (before projection); the projections' weights and biases are arguments `weight`
-// to weight + 3. Gives the output [B, T, D] and the probabilities [B, H, T, S].
+// Attention of q, k, v (before projection); the projections' weights and biases are arguments
+// `weight` to weight + 3. Gives the output [B, T, D] and the probabilities [B, H, T, S].
 static tt_value_t attend(tt_lower_t *L, const heads_t *h, const tt_value_t *qkv, uint32_t weight,
                          uint32_t mask, int64_t mask_type, tt_value_t *out_weights) {
   tt_build_t *b = L->b;
@@ -97,8 +97,8 @@ static bool heads_read(tt_lower_t *L, uint32_t heads_arg, heads_t *h) {
   return true;
 }
 
-// _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
-// proj_bias, mask, need_weights, average_attn_weights, mask_type) -> (output, weights)
+// _native_multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias,
+// proj_weight, proj_bias, mask, need_weights, average_attn_weights, mask_type) -> (output, weights)
 TT_LOWER0(native_multi_head_attention) {
   tt_build_t *b = L->b;
   static const int64_t heads[] = {1};
@@ -125,14 +125,14 @@ static tt_value_t layer_norm(tt_lower_t *L, tt_value_t x, uint32_t at, uint32_t 
   static const int64_t last[] = {2};
   const tt__moments_t m = tt__moments(b, x, last, 1, tt__dim(b, x, 2));
   const tt_value_t rstd = tt__rsqrt(b, tt__add(b, m.variance, tt_lower_scalar(L, eps, d)));
-  const tt_value_t y = tt__mul(b, tt__mul(b, m.centered, rstd),
-                               tt__along(b, tt_lower_tensor_as(L, at, d), 3, 2));
+  const tt_value_t y =
+      tt__mul(b, tt__mul(b, m.centered, rstd), tt__along(b, tt_lower_tensor_as(L, at, d), 3, 2));
   return tt__add(b, y, tt__along(b, tt_lower_tensor_as(L, at + 1, d), 3, 2));
 }
 
-// _transformer_encoder_layer_fwd(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias,
-// use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1,
-// ffn_bias_1, ffn_weight_2, ffn_bias_2, mask, mask_type)
+// _transformer_encoder_layer_fwd(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight,
+// proj_bias, use_gelu, norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2,
+// ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask, mask_type)
 TT_LOWER0(transformer_encoder_layer) {
   enum { QKV = 3, GELU = 7, FIRST = 8, EPS = 9, NORM1 = 10, NORM2 = 12, FFN = 14, MASK = 18 };
   tt_build_t *b = L->b;

@@ -17,7 +17,8 @@ typedef enum tt_arg_kind_e {
   TT_ARG_TENSOR,   // u.tensor
   TT_ARG_TENSORS,  // u.tensors[count]; a left-out element of Tensor?[] has rank TT_NO_TENSOR
   TT_ARG_BOOL,     // u.i; also a bool Scalar
-  TT_ARG_INT,      // u.i; also SymInt (count 0: static) and an integer Scalar (count 1: a run-time value)
+  TT_ARG_INT,      // u.i; also SymInt (count 0: static) and an integer Scalar (count 1: a run-time
+                   // value)
   TT_ARG_FLOAT,    // u.f; also a float Scalar
   TT_ARG_COMPLEX,  // u.complex; a complex Scalar
   TT_ARG_INTS,     // u.ints[count]
@@ -87,10 +88,10 @@ typedef enum tt_variant_e {
 } tt_variant_t;
 
 typedef struct tt_call_s {
-  uint16_t op;       // index into tt_aten_ops
-  uint8_t variant;   // tt_variant_t
+  uint16_t op;      // index into tt_aten_ops
+  uint8_t variant;  // tt_variant_t
   uint8_t arg_count;
-  int8_t device;     // index of the tpu the call runs on
+  int8_t device;  // index of the tpu the call runs on
   const tt_arg_t *args;
 } tt_call_t;
 

@@ -1,7 +1,7 @@
 // Convolutions of any spatial rank, and their gradients.
 //
-// All three products are one StableHLO convolution each, in the shapes that a planner can map back to
-// a library's forward, input-gradient and weight-gradient calls: the input gradient dilates the
+// All three products are one StableHLO convolution each, in the shapes that a planner can map back
+// to a library's forward, input-gradient and weight-gradient calls: the input gradient dilates the
 // output's gradient by the stride and reverses the window; the weight gradient swaps batch and
 // feature and, for groups, counts them on the batch side.
 #include "aten/emit.h"
@@ -49,8 +49,8 @@ static tt_value_t swap_kernel(tt_build_t *b, tt_value_t w, int64_t groups) {
   return tt_emit_reshape(b, w, rank, dims);
 }
 
-// y [N, O, ...] = conv(x, w [O, I/g, k...]) with the output sizes given: padding at the far end is what
-// makes them so.
+// y [N, O, ...] = conv(x, w [O, I/g, k...]) with the output sizes given: padding at the far end is
+// what makes them so.
 static tt_value_t conv_forward(tt_build_t *b, const conv_t *c, tt_value_t x, const int64_t *in,
                                tt_value_t w, const int64_t *kernel, const int64_t *out,
                                tt_dtype_t d) {
@@ -98,8 +98,8 @@ static tt_value_t conv_weight_grad(tt_build_t *b, const conv_t *c, tt_value_t x,
   swap[1] = 0;
   // The window of this convolution walks by the dilation and is dilated by the stride.
   const tt_conv_t conv = {c->dilation, padding, c->ones, c->stride, NULL, 1, c->groups};
-  const tt_value_t r = tt_emit_conv(b, tt_emit_transpose(b, x, swap),
-                                    tt_emit_transpose(b, g, swap), &conv, d);
+  const tt_value_t r =
+      tt_emit_conv(b, tt_emit_transpose(b, x, swap), tt_emit_transpose(b, g, swap), &conv, d);
   return tt_emit_transpose(b, r, swap);
 }
 
@@ -120,8 +120,8 @@ static bool conv_read(tt_lower_t *L, uint32_t first, uint32_t rank, int64_t grou
   return true;
 }
 
-// convolution_overrideable(input, weight, bias, stride, padding, dilation, transposed, output_padding,
-// groups)
+// convolution_overrideable(input, weight, bias, stride, padding, dilation, transposed,
+// output_padding, groups)
 TT_LOWER0(convolution) {
   tt_build_t *b = L->b;
   const tt_tensor_t *x = tt_lower_meta(L, 0), *w = tt_lower_meta(L, 1);
@@ -129,6 +129,7 @@ TT_LOWER0(convolution) {
   const bool transposed = tt_lower_int(L, 6, 0) != 0, biased = tt_lower_has(L, 2);
   int64_t store[3][TT_CONV_SPATIAL];
   conv_t c;
+  if (!tt_lower_same_dtype(L, 0, 1)) return;
   if (!conv_read(L, 3, x->rank, tt_lower_int(L, 8, 1), &c, store)) return;
   const tt_dtype_t out = (tt_dtype_t)y->dtype, d = biased ? tt_lower_opmath(out) : out;
   const tt_value_t xv = tt_lower_tensor(L, 0), wv = tt_lower_tensor(L, 1);
@@ -153,18 +154,16 @@ TT_LOWER(convolution_backward) {
   const tt_value_t gv = tt_lower_tensor(L, 0), xv = tt_lower_tensor(L, 1);
   if (tt__wanted(L, at + 6, 0)) {
     const tt_value_t wv = tt_lower_tensor(L, 2);
-    tt_lower_return(L, 0,
-                    transposed ? conv_forward(b, &c, gv, g->sizes + 2, wv, w->sizes + 2,
-                                              x->sizes + 2, d)
-                               : conv_input_grad(b, &c, gv, g->sizes + 2, wv, w->sizes + 2,
-                                                 x->sizes + 2, d));
+    tt_lower_return(
+        L, 0,
+        transposed ? conv_forward(b, &c, gv, g->sizes + 2, wv, w->sizes + 2, x->sizes + 2, d)
+                   : conv_input_grad(b, &c, gv, g->sizes + 2, wv, w->sizes + 2, x->sizes + 2, d));
   }
   if (tt__wanted(L, at + 6, 1)) {
-    tt_lower_return(L, 1,
-                    transposed ? conv_weight_grad(b, &c, gv, g->sizes + 2, xv, x->sizes + 2,
-                                                  w->sizes + 2, d)
-                               : conv_weight_grad(b, &c, xv, x->sizes + 2, gv, g->sizes + 2,
-                                                  w->sizes + 2, d));
+    tt_lower_return(
+        L, 1,
+        transposed ? conv_weight_grad(b, &c, gv, g->sizes + 2, xv, x->sizes + 2, w->sizes + 2, d)
+                   : conv_weight_grad(b, &c, xv, x->sizes + 2, gv, g->sizes + 2, w->sizes + 2, d));
   }
   if (tt__wanted(L, at + 6, 2)) {
     const uint32_t n = tt__other_dims(g->rank, 1, reduced);
@@ -182,7 +181,7 @@ TT_LOWER0(conv_tbc) {
   const tt_conv_t conv = {one, padding, one, one, NULL, 1, 1};
   const tt_value_t r = tt_emit_conv(b, tt_emit_transpose(b, tt_lower_tensor(L, 0), to_nct),
                                     tt_emit_transpose(b, tt_lower_tensor(L, 1), to_oik), &conv, d);
-  tt_lower_return(L, 0,
-                  tt__add(b, tt_emit_transpose(b, r, to_tbc),
-                          tt__along(b, tt_lower_tensor_as(L, 2, d), 3, 2)));
+  tt_lower_return(
+      L, 0,
+      tt__add(b, tt_emit_transpose(b, r, to_tbc), tt__along(b, tt_lower_tensor_as(L, 2, d), 3, 2)));
 }

@@ -1,5 +1,5 @@
-// Short forms of the emitter that the tensor families (matmul, conv, pool, norm, index, linalg, rnn,
-// attention, resample) share.
+// Short forms of the emitter that the tensor families (matmul, conv, pool, norm, index, linalg,
+// rnn, attention, resample) share.
 #ifndef TT_ATEN_EMIT_H_
 #define TT_ATEN_EMIT_H_
 
@@ -16,8 +16,8 @@ static inline tt_value_t tt__zero_unless(tt_build_t *b, tt_value_t keep, tt_valu
 }
 
 // Sum over `dims`.
-static inline tt_value_t tt__sum_over(tt_build_t *b, tt_value_t x, const int64_t *dims, uint32_t count,
-                                 bool keepdim) {
+static inline tt_value_t tt__sum_over(tt_build_t *b, tt_value_t x, const int64_t *dims,
+                                      uint32_t count, bool keepdim) {
   return count ? tt_emit_reduce(b, TT_OP_ADD, x, dims, count, keepdim) : x;
 }
 // A rank-1 value laid along dimension `dim` of a shape of this rank, other dimensions of size 1.
@@ -31,7 +31,8 @@ tt_value_t tt__conj(tt_build_t *b, tt_value_t x);  // identity for real values
 static inline tt_value_t tt__iota(tt_build_t *b, uint32_t rank, const int64_t *dims, uint32_t dim) {
   return tt_emit_iota(b, TT_S32, rank, dims, dim);
 }
-tt_value_t tt__constant_s32(tt_build_t *b, const int64_t *values, uint32_t rank, const int64_t *dims);
+tt_value_t tt__constant_s32(tt_build_t *b, const int64_t *values, uint32_t rank,
+                            const int64_t *dims);
 tt_value_t tt__constant_real(tt_build_t *b, tt_dtype_t dtype, const double *values, uint32_t rank,
                              const int64_t *dims);
 tt_value_t tt__constant_pred(tt_build_t *b, const bool *values, uint32_t rank, const int64_t *dims);

@@ -1,5 +1,5 @@
-// Indexing by lists of tensors (index, index_put) and by flat position (take, put_, masked_scatter).
-// Boolean masks were turned into integer indices before they get here.
+// Indexing by lists of tensors (index, index_put) and by flat position (take, put_,
+// masked_scatter). Boolean masks were turned into integer indices before they get here.
 #include "aten/index.h"
 
 tt_value_t tt__at_least_1d(tt_build_t *b, tt_value_t x) {
@@ -35,20 +35,20 @@ tt_value_t tt__index_ready(tt_lower_t *L, tt_value_t index, int64_t dim, int64_t
                  TT_INDEX, "index is out of bounds for dimension %lld with size %lld",
                  (long long)dim, (long long)size);
   if (wrap) {
-    index = tt_emit_select(b, tt__lt(b, index, integer_scalar(b, d, 0)), tt__add(b, index, end),
-                           index);
+    index =
+        tt_emit_select(b, tt__lt(b, index, integer_scalar(b, d, 0)), tt__add(b, index, end), index);
   }
   return size <= INT32_MAX ? tt_emit_convert(b, index, TT_S32) : index;
 }
 
 // --- lists of index tensors ----------------------------------------------------------------------
 typedef struct advanced_s {
-  uint32_t count;              // indexed dimensions
-  int64_t dims[TT_MAX_RANK];   // ... of self
-  uint32_t rank;               // of the broadcast index tensors
+  uint32_t count;             // indexed dimensions
+  int64_t dims[TT_MAX_RANK];  // ... of self
+  uint32_t rank;              // of the broadcast index tensors
   int64_t sizes[TT_MAX_RANK];
-  uint32_t at;                 // where those dimensions stand in the result
-  tt_value_t start;            // [sizes..., count]
+  uint32_t at;       // where those dimensions stand in the result
+  tt_value_t start;  // [sizes..., count]
   uint32_t result_rank;
   int64_t result[TT_MAX_RANK];
   int64_t window[TT_MAX_RANK];  // dimensions of the result that are not the index's
@@ -160,8 +160,7 @@ static tt_value_t scatter(tt_build_t *b, tt_value_t self, tt_value_t start, tt_v
   const tt_type_t scalar = {tt_build_dtype(b, self), 0, NULL}, types[] = {scalar, scalar};
   tt_value_t args[2];
   tt_block_t *body = tt_emit_region_begin(b, types, 2, args);
-  const tt_value_t result =
-      op == TT_OP_COUNT ? args[1] : tt_emit_binary(b, op, args[0], args[1]);
+  const tt_value_t result = op == TT_OP_COUNT ? args[1] : tt_emit_binary(b, op, args[0], args[1]);
   tt_emit_region_end(b, body, &result, 1);
   const tt_value_t operands[] = {self, start, updates};
   const tt_node_spec_t spec = {.op = TT_OP_SCATTER,
@@ -180,7 +179,15 @@ TT_LOWER0(index_put) {
   const tt_tensor_t *self = tt_lower_meta(L, 0);
   const bool accumulate = tt_lower_int(L, 3, 0) != 0;
   const tt_dtype_t out = (tt_dtype_t)self->dtype, d = accumulate ? tt_lower_opmath(out) : out;
+  const tt_dtype_t given = (tt_dtype_t)tt_lower_meta(L, 2)->dtype;
   advanced_t a;
+  if (given != out) {
+    TT__FAIL(L, INVALID_ARGUMENT,
+             "Index put requires the source and destination dtypes match, got %s for the "
+             "destination and %s for the source.",
+             tt_dtype_text(out), tt_dtype_text(given));
+    return;
+  }
   const tt_value_t old = tt_lower_tensor_as(L, 0, d), values = tt_lower_tensor_as(L, 2, d);
   if (!advanced_read(L, 1, self, &a)) return;
   if (tt__product(a.result, a.result_rank) == 0) {
@@ -199,12 +206,13 @@ TT_LOWER0(index_put) {
     updates = tt_emit_reshape(b, values, a.result_rank, t->dims + (t->rank - a.result_rank));
   }
   updates = tt_emit_broadcast_to(b, updates, a.result_rank, a.result);
-  tt_lower_return(L, 0, scatter(b, old, a.start, updates, &attrs,
-                                accumulate ? TT_OP_ADD : TT_OP_COUNT));
+  tt_lower_return(L, 0,
+                  scatter(b, old, a.start, updates, &attrs, accumulate ? TT_OP_ADD : TT_OP_COUNT));
 }
 
-// --- flat positions --------------------------------------------------------------------------------
-// take(self, index)
+// --- flat positions
+// -------------------------------------------------------------------------------- take(self,
+// index)
 TT_LOWER0(take) {
   tt_build_t *b = L->b;
   const tt_tensor_t *self = tt_lower_meta(L, 0);
@@ -237,8 +245,7 @@ TT_LOWER0(put) {
     TT__FAIL(L, INDEX, "put_(): cannot put elements into an empty tensor");
     return;
   }
-  const tt_value_t at =
-      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true));
+  const tt_value_t at = tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true));
   const tt_value_t r = tt_emit_put(b, tt__flatten(b, tt_lower_tensor_as(L, 0, d)), at,
                                    tt__flatten(b, tt_lower_tensor_as(L, 2, d)), 0,
                                    accumulate ? TT_OP_ADD : TT_OP_COUNT);
@@ -261,8 +268,7 @@ TT_LOWER0(masked_scatter) {
   const tt_dtype_t d = n <= INT32_MAX ? TT_S32 : TT_S64;
   const tt_value_t count = tt__prefix_sum(b, tt_emit_convert(b, tt__flatten(b, mask), d), 0);
   const int64_t last[] = {n - 1}, end[] = {n};
-  const tt_value_t total =
-      tt_emit_reshape(b, tt_emit_slice(b, count, last, end, NULL), 0, NULL);
+  const tt_value_t total = tt_emit_reshape(b, tt_emit_slice(b, count, last, end, NULL), 0, NULL);
   tt_lower_check(L, tt__cmpc(b, TT_LE, total, (double)available), TT_INVALID_ARGUMENT,
                  "masked_scatter: expected the number of elements of source (%lld) to be at least "
                  "the number of ones in mask",

@@ -122,8 +122,8 @@ TT_LOWER0(scatter_reduce) {
   }
   if (!scatter_operands(L, 3, d, dim, &index, &updates)) return;
   const tt_value_t x = tt__at_least_1d(b, tt_lower_tensor_as(L, 0, d));
-  const tt_value_t r = reduce_into(b, tt_emit_put_along, x, index, updates, dim, how,
-                                   tt_lower_int(L, 5, 1) != 0);
+  const tt_value_t r =
+      reduce_into(b, tt_emit_put_along, x, index, updates, dim, how, tt_lower_int(L, 5, 1) != 0);
   tt_lower_return(L, 0, tt__reshape_out(L, 0, r));
 }
 
@@ -133,6 +133,10 @@ TT_LOWER0(index_select) {
   const tt_tensor_t *self = tt_lower_meta(L, 0);
   const tt_out_meta_t *out = &L->outs[0];
   const int64_t dim = tt_lower_dim(L, 1, self->rank);
+  if (tt_lower_meta(L, 2)->rank > 1) {
+    TT__FAIL(L, INDEX, "index_select(): Index is supposed to be a vector");
+    return;
+  }
   const tt_value_t raw = tt__at_least_1d(b, tt_lower_tensor(L, 2));
   if (tt__product(out->sizes, out->rank) == 0) {
     tt_lower_return(L, 0, tt_emit_splat(b, (tt_dtype_t)out->dtype, out->rank, out->sizes, 0));
@@ -153,8 +157,7 @@ static void slice_operands(tt_lower_t *L, tt_dtype_t d, int64_t dim, tt_value_t 
   *out_index = tt__index_ready(L, raw, dim, size_along(self, dim), false);
   for (uint32_t i = 0; i < self->rank; i++) dims[i] = self->sizes[i];
   dims[dim] = tt__dim(b, raw, 0);
-  *out_source =
-      tt_emit_reshape(b, tt_lower_tensor_as(L, 3, d), self->rank ? self->rank : 1, dims);
+  *out_source = tt_emit_reshape(b, tt_lower_tensor_as(L, 3, d), self->rank ? self->rank : 1, dims);
 }
 
 // index_add(self, dim, index, source, alpha); index_copy without alpha.
@@ -197,8 +200,8 @@ TT_LOWER0(index_reduce) {
   }
   slice_operands(L, d, dim, &index, &source);
   const tt_value_t x = tt__at_least_1d(b, tt_lower_tensor_as(L, 0, d));
-  const tt_value_t r = reduce_into(b, tt_emit_put, x, index, source, dim, how,
-                                   tt_lower_int(L, 5, 1) != 0);
+  const tt_value_t r =
+      reduce_into(b, tt_emit_put, x, index, source, dim, how, tt_lower_int(L, 5, 1) != 0);
   tt_lower_return(L, 0, tt__reshape_out(L, 0, r));
 }
 
@@ -222,9 +225,10 @@ TT_LOWER0(index_fill) {
   const tt_value_t x = tt__at_least_1d(b, tt_lower_tensor(L, 0));
   const uint32_t rank = self->rank ? self->rank : 1;
   const tt_value_t value = tt_emit_reshape(b, tt_lower_operand(L, 3, d), 0, NULL);
-  const tt_value_t r = tt_emit_select(
-      b, tt_emit_broadcast_to(b, tt__along(b, hit, rank, (uint32_t)dim), rank,
-                              tt_build_type(b, x)->dims),
-      tt__fill_like(b, x, value), x);
+  const tt_value_t r =
+      tt_emit_select(b,
+                     tt_emit_broadcast_to(b, tt__along(b, hit, rank, (uint32_t)dim), rank,
+                                          tt_build_type(b, x)->dims),
+                     tt__fill_like(b, x, value), x);
   tt_lower_return(L, 0, tt__reshape_out(L, 0, r));
 }

@@ -67,14 +67,14 @@ TT_LOWER0(embedding_renorm) {
       tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, self->sizes[0], false));
   const tt_value_t rows = tt_emit_take(b, table, index, 0);
   const tt_value_t norm = tt__norm(b, rows, p, last, 1, true);
-  const tt_value_t scale =
-      tt__div(b, tt__num(b, norm, max_norm), tt__addc(b, norm, 1e-7));
-  const tt_value_t factor = tt_emit_select(b, tt__cmpc(b, TT_GT, norm, max_norm), scale,
-                                           tt_emit_splat_like(b, norm, 1));
+  const tt_value_t scale = tt__div(b, tt__num(b, norm, max_norm), tt__addc(b, norm, 1e-7));
+  const tt_value_t factor =
+      tt_emit_select(b, tt__cmpc(b, TT_GT, norm, max_norm), scale, tt_emit_splat_like(b, norm, 1));
   tt_lower_return(L, 0, tt_emit_put(b, table, index, tt__mul(b, rows, factor), 0, TT_OP_COUNT));
 }
 
-// --- bags ------------------------------------------------------------------------------------------
+// --- bags
+// ------------------------------------------------------------------------------------------
 typedef enum bag_mode_e { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode_t;
 
 // The bag of each of n entries: how many offsets (but the first) are not past it. Several offsets
@@ -82,7 +82,8 @@ typedef enum bag_mode_e { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode_t;
 static tt_value_t bags_of(tt_build_t *b, tt_value_t offsets, int64_t bags, int64_t n) {
   const int64_t dims[] = {n + 1}, zero[] = {0}, end[] = {n};
   const int64_t marks[] = {bags};
-  const tt_value_t starts = tt_emit_convert(b, tt_emit_slice(b, offsets, zero, marks, NULL), TT_S32);
+  const tt_value_t starts =
+      tt_emit_convert(b, tt_emit_slice(b, offsets, zero, marks, NULL), TT_S32);
   const tt_value_t hits = tt_emit_put(b, tt_emit_splat(b, TT_S32, 1, dims, 0), starts,
                                       tt_emit_splat(b, TT_S32, 1, marks, 1), 0, TT_OP_ADD);
   const tt_value_t seen = tt__prefix_sum(b, tt_emit_slice(b, hits, zero, end, NULL), 0);
@@ -101,38 +102,34 @@ TT_LOWER0(embedding_bag) {
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)weight->dtype);
   const tt_value_t index = tt__index_ready(L, tt_lower_tensor(L, 1), 0, rows, false);
   const tt_value_t bag = bags_of(b, tt_lower_tensor(L, 2), bags, n);
-  const tt_value_t keep =
-      keep_unless_padding(b, index, padding < 0 && padding >= -rows && padding != -1
-                                        ? padding + rows
-                                        : padding);
-  const tt_value_t size =
-      tt_emit_put(b, tt_emit_splat(b, TT_S32, 1, bag_dims, 0), bag,
-                  tt_emit_convert(b, keep, TT_S32), 0, TT_OP_ADD);
+  const tt_value_t keep = keep_unless_padding(
+      b, index, padding < 0 && padding >= -rows && padding != -1 ? padding + rows : padding);
+  const tt_value_t size = tt_emit_put(b, tt_emit_splat(b, TT_S32, 1, bag_dims, 0), bag,
+                                      tt_emit_convert(b, keep, TT_S32), 0, TT_OP_ADD);
   tt_value_t entries = tt_emit_take(b, tt_lower_tensor_as(L, 0, d), index, 0);
   if (tt_lower_has(L, 6)) entries = scale_rows(b, entries, tt_lower_tensor_as(L, 6, d));
   const tt_value_t size_column = tt__along(b, size, 2, 0);
   if (mode == BAG_MAX) {
     const int64_t out_dims[] = {bags, width}, entry_dims[] = {n, width};
     const tt_value_t lowest = tt_emit_lowest(b, d);
-    const tt_value_t wide_keep =
-        tt_emit_broadcast_to(b, tt__along(b, keep, 2, 0), 2, entry_dims);
+    const tt_value_t wide_keep = tt_emit_broadcast_to(b, tt__along(b, keep, 2, 0), 2, entry_dims);
     const tt_value_t masked =
         tt_emit_select(b, wide_keep, entries, tt__fill_like(b, entries, lowest));
     const tt_value_t most =
-        tt_emit_put(b, tt_emit_broadcast_to(b, lowest, 2, out_dims), bag, masked, 0,
-                    TT_OP_MAXIMUM);
+        tt_emit_put(b, tt_emit_broadcast_to(b, lowest, 2, out_dims), bag, masked, 0, TT_OP_MAXIMUM);
     // The first entry of the bag that equals the maximum names the row.
     const tt_value_t equal =
         tt__and(b, wide_keep, tt_emit_compare(b, TT_EQ, masked, tt_emit_take(b, most, bag, 0)));
     const tt_value_t at = tt_emit_select(b, equal, tt__iota(b, 2, entry_dims, 0),
                                          tt_emit_splat(b, TT_S32, 2, entry_dims, (double)n));
-    tt_value_t first = tt_emit_put(b, tt_emit_splat(b, TT_S32, 2, out_dims, (double)n), bag, at, 0,
-                                   TT_OP_MINIMUM);
+    tt_value_t first =
+        tt_emit_put(b, tt_emit_splat(b, TT_S32, 2, out_dims, (double)n), bag, at, 0, TT_OP_MINIMUM);
     const tt_value_t any = tt_emit_broadcast_to(b, tt__cmpc(b, TT_GT, size_column, 0), 2, out_dims);
     first = tt__min(b, first, tt__num(b, first, n > 0 ? (double)(n - 1) : 0));
     tt_lower_return(L, 0, tt__zero_unless(b, any, most));
-    tt_lower_return(L, 3, n ? tt__zero_unless(b, any, tt_emit_take(b, index, first, 0))
-                            : tt_emit_splat(b, TT_S32, 2, out_dims, 0));
+    tt_lower_return(L, 3,
+                    n ? tt__zero_unless(b, any, tt_emit_take(b, index, first, 0))
+                      : tt_emit_splat(b, TT_S32, 2, out_dims, 0));
   } else {
     tt_value_t sum = add_rows(b, mask_rows(b, keep, entries), bag, bags, width, d);
     if (mode == BAG_MEAN) {
@@ -141,8 +138,7 @@ TT_LOWER0(embedding_bag) {
     }
     tt_lower_return(L, 0, sum);
     const tt_out_meta_t *most = &L->outs[3];
-    tt_lower_return(L, 3,
-                    tt_emit_splat(b, (tt_dtype_t)most->dtype, most->rank, most->sizes, 0));
+    tt_lower_return(L, 3, tt_emit_splat(b, (tt_dtype_t)most->dtype, most->rank, most->sizes, 0));
   }
   // PyTorch leaves offset2bag empty where its fast path needs none, and gives bag_size one entry
   // more under include_last_offset.
@@ -153,8 +149,8 @@ TT_LOWER0(embedding_bag) {
 }
 
 // _embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
-// scale_grad_by_freq, mode, per_sample_weights, padding_idx); param 1: _embedding_bag_backward, which has
-// offsets after indices and `sparse` after mode.
+// scale_grad_by_freq, mode, per_sample_weights, padding_idx); param 1: _embedding_bag_backward,
+// which has offsets after indices and `sparse` after mode.
 TT_LOWER(embedding_bag_backward) {
   tt_build_t *b = L->b;
   const uint32_t k = (uint32_t)param, tail = 8 + 2 * k;
@@ -175,9 +171,9 @@ TT_LOWER(embedding_bag_backward) {
     const tt_value_t size =
         tt_emit_slice(b, tt_lower_tensor_as(L, 3 + k, TT_S32), zero, bags, NULL);
     const tt_value_t masked = mask_rows(b, tt__cmpc(b, TT_GT, size, 0), grad);
-    tt_lower_return(L, 0, tt_emit_put_along(b, tt_emit_splat(b, d, 2, dims, 0),
-                                            tt_lower_tensor_as(L, 4 + k, TT_S32), masked, 0,
-                                            TT_OP_ADD));
+    tt_lower_return(L, 0,
+                    tt_emit_put_along(b, tt_emit_splat(b, d, 2, dims, 0),
+                                      tt_lower_tensor_as(L, 4 + k, TT_S32), masked, 0, TT_OP_ADD));
     return;
   }
   const tt_value_t index = tt_lower_tensor_as(L, 1, TT_S32);
@@ -205,8 +201,8 @@ TT_LOWER0(embedding_bag_per_sample_weights_backward) {
   const int64_t padding = tt_lower_int(L, 6, -1);
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)tt_lower_meta(L, 0)->dtype);
   const tt_value_t index = tt_lower_tensor_as(L, 2, TT_S32);
-  const tt_value_t grad = tt_emit_take(b, tt_lower_tensor_as(L, 0, d),
-                                       tt_lower_tensor_as(L, 4, TT_S32), 0);
+  const tt_value_t grad =
+      tt_emit_take(b, tt_lower_tensor_as(L, 0, d), tt_lower_tensor_as(L, 4, TT_S32), 0);
   const tt_value_t rows = tt_emit_take(b, tt_lower_tensor_as(L, 1, d), index, 0);
   tt_value_t dot = tt__sum_over(b, tt__mul(b, grad, rows), columns, 1, false);
   if (padding >= 0) dot = tt__zero_unless(b, keep_unless_padding(b, index, padding), dot);

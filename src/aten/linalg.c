@@ -34,7 +34,9 @@ bool tt__matrix_all_empty(tt_lower_t *L) {
   return true;
 }
 
-tt_value_t tt__matrix_adjoint(tt_build_t *b, tt_value_t v) { return tt__transpose_last(b, v, true); }
+tt_value_t tt__matrix_adjoint(tt_build_t *b, tt_value_t v) {
+  return tt__transpose_last(b, v, true);
+}
 
 bool tt__matrix_uses_transpose(const tt_tensor_t *t) {
   int64_t expected = 1;
@@ -56,7 +58,8 @@ tt_value_t tt__col_numbers(tt_build_t *b, int64_t cols) {
 }
 
 tt_value_t tt__select_wide(tt_build_t *b, tt_value_t pred, tt_value_t yes, tt_value_t no) {
-  const tt_type_t *y = tt_build_type(b, yes), *n = tt_build_type(b, no), *p = tt_build_type(b, pred);
+  const tt_type_t *y = tt_build_type(b, yes), *n = tt_build_type(b, no),
+                  *p = tt_build_type(b, pred);
   int64_t dims[3] = {1, 1, 1};
   if (y->rank != 3 || n->rank != 3 || p->rank != 3) return TT_NO_VALUE;
   for (uint32_t i = 0; i < 3; i++) {
@@ -98,9 +101,10 @@ tt_value_t tt__diagonal(tt_build_t *b, tt_value_t v) {
 tt_value_t tt__take_rows(tt_build_t *b, tt_value_t v, tt_value_t at) {
   const tt_type_t *t = tt_build_type(b, v), *a = tt_build_type(b, at);
   if (t->rank != 3 || a->rank != 2) return TT_NO_VALUE;
-  const int64_t column[] = {a->dims[0], a->dims[1], 1}, dims[] = {t->dims[0], a->dims[1], t->dims[2]};
-  return tt_emit_take_along(
-      b, v, tt_emit_broadcast_to(b, tt_emit_reshape(b, at, 3, column), 3, dims), 1);
+  const int64_t column[] = {a->dims[0], a->dims[1], 1},
+                dims[] = {t->dims[0], a->dims[1], t->dims[2]};
+  return tt_emit_take_along(b, v,
+                            tt_emit_broadcast_to(b, tt_emit_reshape(b, at, 3, column), 3, dims), 1);
 }
 
 tt_value_t tt__square_norm(tt_build_t *b, tt_value_t x, int64_t dim) {
@@ -143,7 +147,8 @@ tt_value_t tt__triangular_solve(tt_build_t *b, tt_value_t a, tt_value_t x, bool 
   return tt_emit(b, &spec);
 }
 
-// --- loops -----------------------------------------------------------------------------------------
+// --- loops
+// -----------------------------------------------------------------------------------------
 #define TT_LOOP_STATE 12
 
 void tt__while_loop(tt_build_t *b, tt_value_t *state, uint32_t count, tt__condition_fn_t condition,

@@ -17,8 +17,8 @@ void tt__matrix_return(tt_lower_t *L, uint32_t i, tt_value_t v);
 // Every result is empty: gives them all and says so.
 bool tt__matrix_all_empty(tt_lower_t *L);
 tt_value_t tt__matrix_adjoint(tt_build_t *b, tt_value_t v);  // conjugate transpose
-// Does the call's matrix argument lie in memory as PyTorch's LU ops test it, so that they factor the
-// transpose (real and contiguous)?
+// Does the call's matrix argument lie in memory as PyTorch's LU ops test it, so that they factor
+// the transpose (real and contiguous)?
 bool tt__matrix_uses_transpose(const tt_tensor_t *t);
 
 // i32 [1, rows, 1] and [1, 1, cols] positions.
@@ -47,8 +47,8 @@ tt_value_t tt__triangular_solve(tt_build_t *b, tt_value_t a, tt_value_t x, bool 
                                 bool unit, tt_transpose_t transpose);
 tt_value_t tt__select_wide(tt_build_t *b, tt_value_t pred, tt_value_t yes, tt_value_t no);
 
-// for (i = 0; i < n; i++) body(i, state): `state` values are replaced by the body and hold the final
-// ones afterwards. Types must not change.
+// for (i = 0; i < n; i++) body(i, state): `state` values are replaced by the body and hold the
+// final ones afterwards. Types must not change.
 typedef void (*tt__loop_fn_t)(tt_build_t *b, void *context, tt_value_t i, tt_value_t *state);
 void tt__for_loop(tt_build_t *b, tt_value_t n, tt_value_t *state, uint32_t count,
                   tt__loop_fn_t body, void *context);

@@ -12,23 +12,24 @@ static tt_value_t cholesky(tt_build_t *b, tt_value_t a, bool upper) {
   return tt__triangle(b, tt_emit(b, &spec), upper, 0);
 }
 
-// The order of the first leading minor that is not positive (a factor's diagonal entry that is not a
-// positive number), 0 where all are.
+// The order of the first leading minor that is not positive (a factor's diagonal entry that is not
+// a positive number), 0 where all are.
 static tt_value_t failed_minor(tt_build_t *b, tt_value_t factor, int64_t n) {
   const int64_t cols[] = {1}, dims[] = {1, n};
   const tt_value_t d = tt__real_part(b, tt__diagonal(b, factor));
   const tt_type_t *t = tt_build_type(b, d);
-  const tt_value_t at = tt_emit_broadcast_to(b, tt__addc(b, tt__iota(b, 2, dims, 1), 1), t->rank,
-                                             t->dims);
+  const tt_value_t at =
+      tt_emit_broadcast_to(b, tt__addc(b, tt__iota(b, 2, dims, 1), 1), t->rank, t->dims);
   const tt_value_t good = tt__cmpc(b, TT_GT, d, 0);
   const tt_value_t none = tt_emit_splat(b, TT_S32, t->rank, t->dims, (double)(n + 1));
-  const tt_value_t first = tt_emit_reduce(b, TT_OP_MINIMUM, tt_emit_select(b, good, none, at), cols,
-                                          1, false);
+  const tt_value_t first =
+      tt_emit_reduce(b, TT_OP_MINIMUM, tt_emit_select(b, good, none, at), cols, 1, false);
   return tt_emit_select(b, tt__cmpc(b, TT_GT, first, (double)n), tt_emit_splat_like(b, first, 0),
                         first);
 }
 
-// linalg_cholesky_ex(A, upper, check_errors) -> (L, info); param 1: cholesky(A, upper), which raises.
+// linalg_cholesky_ex(A, upper, check_errors) -> (L, info); param 1: cholesky(A, upper), which
+// raises.
 TT_LOWER(linalg_cholesky) {
   tt_build_t *b = L->b;
   const tt__matrix_t a = tt__matrix_arg(L, 0);
@@ -104,7 +105,8 @@ TT_LOWER0(triangular_solve) {
 TT_LOWER0(linalg_solve_triangular) {
   if (tt__matrix_all_empty(L)) return;
   const tt_value_t a = matrix_like(L, 0, &L->outs[0]), x = matrix_like(L, 1, &L->outs[0]);
-  tt__matrix_return(L, 0, tt__triangular_solve(L->b, a, x, tt_lower_int(L, 3, 1) != 0,
-                                               tt_lower_int(L, 2, 0) == 0,
-                                               tt_lower_int(L, 4, 0) != 0, TT_NO_TRANSPOSE));
+  tt__matrix_return(
+      L, 0,
+      tt__triangular_solve(L->b, a, x, tt_lower_int(L, 3, 1) != 0, tt_lower_int(L, 2, 0) == 0,
+                           tt_lower_int(L, 4, 0) != 0, TT_NO_TRANSPOSE));
 }

@@ -1,9 +1,9 @@
 // Singular values and eigenvalues by one-sided Jacobi rotations.
 //
-// Columns of A are made orthogonal by rotating pairs of them; all n/2 pairs of a round-robin round rotate
-// at once, and n - 1 rounds meet every pair. V collects the rotations, so A V has orthogonal columns of
-// length the singular values. A Hermitian A becomes positive semidefinite by a shift, and V then holds its
-// eigenvectors.
+// Columns of A are made orthogonal by rotating pairs of them; all n/2 pairs of a round-robin round
+// rotate at once, and n - 1 rounds meet every pair. V collects the rotations, so A V has orthogonal
+// columns of length the singular values. A Hermitian A becomes positive semidefinite by a shift,
+// and V then holds its eigenvectors.
 #include <float.h>
 
 #include "aten/linalg.h"
@@ -37,17 +37,16 @@ static void rotate_round(tt_build_t *b, void *context, tt_value_t i, tt_value_t 
   // tan of the angle that makes the pair orthogonal, the smaller of the two.
   const tt_value_t safe = tt_emit_select(b, idle, one, size);
   const tt_value_t zeta = tt__div(b, tt__sub(b, q, p), tt__mulc(b, safe, 2));
-  const tt_value_t length = tt__add(
-      b, tt__abs(b, zeta), tt__sqrt(b, tt__addc(b, tt__square(b, zeta), 1)));
+  const tt_value_t length =
+      tt__add(b, tt__abs(b, zeta), tt__sqrt(b, tt__addc(b, tt__square(b, zeta), 1)));
   const tt_value_t t0 = tt__rdivc(b, 1, length);
   tt_value_t t = tt_emit_select(b, tt__cmpc(b, TT_LT, zeta, 0), tt__neg(b, t0), t0);
   t = tt_emit_select(b, idle, zero, t);
   const tt_value_t cosine = tt__rsqrt(b, tt__addc(b, tt__square(b, t), 1));
   const tt_value_t sine = tt__mul(b, cosine, t);
   // r is turned by the phase of the product, which becomes real then.
-  const tt_value_t phase =
-      tt_emit_select(b, idle, tt_emit_splat_like(b, g, 1),
-                     tt__div(b, tt__conj(b, g), tt__like_dtype(b, safe, g)));
+  const tt_value_t phase = tt_emit_select(b, idle, tt_emit_splat_like(b, g, 1),
+                                          tt__div(b, tt__conj(b, g), tt__like_dtype(b, safe, g)));
   const tt_value_t turned = tt__mul(b, r, phase);
   const tt_value_t cs = tt__like_dtype(b, cosine, l), sn = tt__like_dtype(b, sine, l);
   const tt_value_t nl = tt__sub(b, tt__mul(b, cs, l), tt__mul(b, sn, turned));
@@ -77,8 +76,7 @@ static void sweep(tt_build_t *b, void *context, tt_value_t i, tt_value_t *state)
 
 static tt_value_t unfinished(tt_build_t *b, void *context, tt_value_t i, const tt_value_t *state) {
   const jacobi_t *c = context;
-  return tt__and(b, tt__cmpc(b, TT_LT, i, (double)c->sweeps),
-                 tt__cmpc(b, TT_GT, state[2], 0));
+  return tt__and(b, tt__cmpc(b, TT_LT, i, (double)c->sweeps), tt__cmpc(b, TT_GT, state[2], 0));
 }
 
 // A [B, m, n] -> A V and V [B, n, n].
@@ -86,9 +84,12 @@ static void orthogonalise(tt_build_t *b, const tt__matrix_t *a, tt_value_t *out_
                           tt_value_t *out_v) {
   const int64_t n = a->cols, half = (n + 1) / 2;
   const tt_dtype_t real = tt_dtype_real(a->dtype);
-  jacobi_t c = {a->batch, a->rows,
-                half,     a->dtype,
-                real,     real == TT_F64 ? DBL_EPSILON : (double)FLT_EPSILON / 2,
+  jacobi_t c = {a->batch,
+                a->rows,
+                half,
+                a->dtype,
+                real,
+                real == TT_F64 ? DBL_EPSILON : (double)FLT_EPSILON / 2,
                 real == TT_F64 ? 24 : 16};
   const tt_value_t parts[] = {a->v, tt__identity(b, a->dtype, a->batch, n, n)};
   tt_value_t stacked = tt_emit_concat(b, parts, 2, 1);
@@ -125,8 +126,7 @@ static tt_value_t hermitian(tt_build_t *b, const tt__matrix_t *a, bool upper) {
   const tt_value_t strict = tt__triangle(b, a->v, upper, upper ? 1 : -1);
   const tt_value_t eye = tt__identity(b, TT_I1, a->batch, a->rows, a->rows);
   const tt_value_t d = tt__like_dtype(b, tt__real_part(b, a->v), a->v);
-  return tt__add(b, tt__add(b, strict, tt__matrix_adjoint(b, strict)),
-                 tt__zero_unless(b, eye, d));
+  return tt__add(b, tt__add(b, strict, tt__matrix_adjoint(b, strict)), tt__zero_unless(b, eye, d));
 }
 
 // _linalg_eigh(A, UPLO, compute_v) -> (eigenvalues ascending, eigenvectors)
@@ -136,7 +136,8 @@ TT_LOWER0(linalg_eigh) {
   if (tt__matrix_all_empty(L)) return;
   tt__matrix_t a = tt__matrix_arg(L, 0);
   const int64_t flat[] = {a.batch, a.rows};
-  const bool upper = tt_lower_arg(L, 1)->u.string[0] == 'U' || tt_lower_arg(L, 1)->u.string[0] == 'u';
+  const bool upper =
+      tt_lower_arg(L, 1)->u.string[0] == 'U' || tt_lower_arg(L, 1)->u.string[0] == 'u';
   const tt_value_t h = hermitian(b, &a, upper);
   // Shifted by its largest row sum, which bounds every eigenvalue.
   const tt_value_t sums = tt__sum_over(b, tt__magnitude(b, h), cols, 1, true);
@@ -205,8 +206,7 @@ TT_LOWER0(linalg_svd) {
     phase = tt_emit_pad(b, phase, tt__num(b, phase, 1), low, high, NULL);
   }
   const tt__matrix_t reflectors = {packed, a.batch, a.rows, a.cols, a.dtype};
-  const tt_value_t u =
-      tt__mul(b, tt__householder_q(b, &reflectors, tau, a.cols, u_cols), phase);
+  const tt_value_t u = tt__mul(b, tt__householder_q(b, &reflectors, tau, a.cols, u_cols), phase);
   v = take_columns(b, v, order);
   tt__matrix_return(L, 0, wide ? v : u);
   tt__matrix_return(L, 2, tt__matrix_adjoint(b, wide ? u : v));

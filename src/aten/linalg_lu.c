@@ -5,7 +5,9 @@ typedef struct lu_context_s {
   int64_t batch, rows, cols, k;
 } lu_context_t;
 
-static tt_value_t number_of(tt_build_t *b, int64_t n) { return tt_emit_splat_int(b, TT_S32, 0, NULL, n); }
+static tt_value_t number_of(tt_build_t *b, int64_t n) {
+  return tt_emit_splat_int(b, TT_S32, 0, NULL, n);
+}
 
 // LAPACK's size of a pivot: |re| + |im|.
 static tt_value_t pivot_size(tt_build_t *b, tt_value_t x) {
@@ -21,8 +23,8 @@ static void lu_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *stat
   const tt_value_t a = state[0], order = state[1];
   const int64_t flat[] = {c->batch, 1, 1};
   const tt_value_t size = pivot_size(b, tt__column_at(b, a, i));
-  const tt_value_t open = tt_emit_broadcast_to(b, tt__ge(b, rows, i), 3,
-                                               (int64_t[]){c->batch, c->rows, 1});
+  const tt_value_t open =
+      tt_emit_broadcast_to(b, tt__ge(b, rows, i), 3, (int64_t[]){c->batch, c->rows, 1});
   const tt_value_t candidates = tt_emit_select(b, open, size, tt_emit_splat_like(b, size, -1));
   tt_value_t most, p;
   tt_emit_arg_reduce(b, true, candidates, 1, TT_S32, true, &most, &p);
@@ -36,14 +38,15 @@ static void lu_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *stat
       tt__sum_over(b, tt__select_wide(b, is_p, order, zero_order), row_dim, 1, true);
   const tt_value_t swapped =
       tt__select_wide(b, is_i, row_p, tt__select_wide(b, is_p, tt__row_at(b, a, i), a));
-  state[1] = tt__select_wide(b, is_i, order_p,
-                             tt__select_wide(b, is_p, tt__row_at(b, order, i), order));
-  state[2] = tt__select_wide(b, tt__eq(b, tt__col_numbers(b, c->k), i), tt__addc(b, p, 1), state[2]);
+  state[1] =
+      tt__select_wide(b, is_i, order_p, tt__select_wide(b, is_p, tt__row_at(b, order, i), order));
+  state[2] =
+      tt__select_wide(b, tt__eq(b, tt__col_numbers(b, c->k), i), tt__addc(b, p, 1), state[2]);
   // Eliminate below; a zero pivot leaves the column as it is (all zeros).
   const tt_value_t pivot = tt__column_at(b, row_p, i), column = tt__column_at(b, swapped, i);
   const tt_value_t quotient = tt__div(b, column, pivot);
-  const tt_value_t factor =
-      tt__select_wide(b, tt__cmpc(b, TT_EQ, pivot, 0), tt_emit_splat_like(b, quotient, 0), quotient);
+  const tt_value_t factor = tt__select_wide(b, tt__cmpc(b, TT_EQ, pivot, 0),
+                                            tt_emit_splat_like(b, quotient, 0), quotient);
   const tt_value_t below = tt__gt(b, rows, i), right = tt__gt(b, cols, i);
   const tt_value_t reduced = tt__sub(b, swapped, tt__mul(b, factor, row_p));
   const tt_value_t at_column = tt__and(b, below, tt__eq(b, cols, i));
@@ -70,8 +73,8 @@ tt__lu_t tt__lu_factor(tt_build_t *b, const tt__matrix_t *a) {
   lu_context_t c = {a->batch, a->rows, a->cols, k};
   const int64_t order_dims[] = {a->batch, a->rows, 1}, pivot_dims[] = {a->batch, 1, k};
   const int64_t order_flat[] = {a->batch, a->rows}, pivot_flat[] = {a->batch, k};
-  tt_value_t state[] = {
-      a->v, tt__iota(b, 3, order_dims, 1), tt_emit_splat(b, TT_S32, 3, pivot_dims, 0)};
+  tt_value_t state[] = {a->v, tt__iota(b, 3, order_dims, 1),
+                        tt_emit_splat(b, TT_S32, 3, pivot_dims, 0)};
   tt__for_loop(b, number_of(b, k), state, 3, lu_step, &c);
   tt__lu_t r = {.lu = state[0]};
   r.permutation = tt_emit_reshape(b, state[1], 2, order_flat);
@@ -88,8 +91,8 @@ static void swap_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *st
   const tt_value_t is_p = tt__eq(b, rows, p), is_i = tt__eq(b, rows, i);
   const tt_value_t order_p = tt__sum_over(
       b, tt__select_wide(b, is_p, order, tt_emit_splat_like(b, order, 0)), row_dim, 1, true);
-  state[0] = tt__select_wide(b, is_i, order_p,
-                             tt__select_wide(b, is_p, tt__row_at(b, order, i), order));
+  state[0] =
+      tt__select_wide(b, is_i, order_p, tt__select_wide(b, is_p, tt__row_at(b, order, i), order));
 }
 
 // The permutation [B, m] that 1-based pivots [B, k] make.
@@ -206,8 +209,8 @@ TT_LOWER0(lu_unpack) {
   const int64_t dims[] = {a.batch, a.rows};
   tt_value_t permutation = TT_NO_VALUE;
   if (pivots) {
-    permutation = k ? permutation_of(b, tt_lower_tensor(L, 1), a.batch, a.rows, k)
-                    : tt__iota(b, 2, dims, 1);
+    permutation =
+        k ? permutation_of(b, tt_lower_tensor(L, 1), a.batch, a.rows, k) : tt__iota(b, 2, dims, 1);
   }
   return_plu(L, a.v, permutation, &a, tt_lower_int(L, 2, 1) != 0 && k != 0, pivots);
 }
@@ -246,8 +249,9 @@ TT_LOWER0(linalg_lu_solve) {
   const tt_value_t x =
       spread_batch(L, tt_lower_tensor(L, 2), tt_lower_meta(L, 2)->rank, out->sizes, lead, 2);
   const tt_value_t permutation = permutation_of(b, p, batch, n, n);
-  tt__matrix_return(L, 0, solve_side(b, f, permutation, x, tt_lower_int(L, 3, 1) != 0,
-                                     tt_lower_int(L, 4, 0) != 0, batch, n));
+  tt__matrix_return(L, 0,
+                    solve_side(b, f, permutation, x, tt_lower_int(L, 3, 1) != 0,
+                               tt_lower_int(L, 4, 0) != 0, batch, n));
 }
 
 // _linalg_solve_ex(A, B, left, check_errors) -> (X, LU, pivots, info)
@@ -313,8 +317,8 @@ static tt_value_t parity(tt_build_t *b, tt_value_t pivots, int64_t batch, int64_
   const int64_t dims[] = {batch, k}, cols[] = {1};
   const tt_value_t own = tt__addc(b, tt__iota(b, 2, dims, 1), 1);
   const tt_value_t moved = tt__ne(b, pivots, own);
-  const tt_value_t sign = tt_emit_select(b, moved, tt_emit_splat(b, d, 2, dims, -1),
-                                         tt_emit_splat(b, d, 2, dims, 1));
+  const tt_value_t sign =
+      tt_emit_select(b, moved, tt_emit_splat(b, d, 2, dims, -1), tt_emit_splat(b, d, 2, dims, 1));
   return tt_emit_reduce(b, TT_OP_MULTIPLY, sign, cols, 1, false);
 }
 
@@ -346,8 +350,8 @@ TT_LOWER0(linalg_slogdet) {
   tt__matrix_t a = tt__matrix_arg(L, 0);
   if (a.rows == 0 || a.batch == 0) {
     tt_lower_return(L, 0, tt_emit_splat(b, a.dtype, L->outs[0].rank, L->outs[0].sizes, 1));
-    tt_lower_return(L, 1, tt_emit_splat(b, tt_dtype_real(a.dtype), L->outs[1].rank,
-                                        L->outs[1].sizes, 0));
+    tt_lower_return(L, 1,
+                    tt_emit_splat(b, tt_dtype_real(a.dtype), L->outs[1].rank, L->outs[1].sizes, 0));
     tt__matrix_return(L, 2, a.v);
     tt__matrix_return(L, 3, a.v);
     return;

@@ -28,12 +28,11 @@ static void qr_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *stat
   const qr_context_t *c = context;
   const tt_value_t rows = tt__row_numbers(b, c->rows), cols = tt__col_numbers(b, c->cols);
   const tt_value_t column = tt__column_at(b, state[0], i), alpha = tt__row_at(b, column, i);
-  const tt_value_t tail = tt__select_wide(b, tt__gt(b, rows, i), column,
-                                          tt_emit_splat_like(b, column, 0));
+  const tt_value_t tail =
+      tt__select_wide(b, tt__gt(b, rows, i), column, tt_emit_splat_like(b, column, 0));
   const tt_value_t tail_norm = tt__square_norm(b, tail, 1);
   const tt_value_t re = tt__real_part(b, alpha);
-  const tt_value_t size =
-      tt__sqrt(b, tt__add(b, tail_norm, tt__square_norm(b, alpha, 1)));
+  const tt_value_t size = tt__sqrt(b, tt__add(b, tail_norm, tt__square_norm(b, alpha, 1)));
   const tt_value_t negative = tt__cmpc(b, TT_LT, re, 0);
   const tt_value_t beta_real = tt_emit_select(b, negative, size, tt__neg(b, size));
   tt_value_t trivial = tt__cmpc(b, TT_EQ, tail_norm, 0);
@@ -45,16 +44,15 @@ static void qr_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *stat
   const tt_value_t tau =
       tt_emit_select(b, trivial, zero, tt__div(b, tt__sub(b, beta, alpha), beta));
   const tt_value_t top = tt_emit_select(b, trivial, alpha, beta);
-  const tt_value_t scale = tt_emit_select(b, trivial, tt_emit_splat_like(b, alpha, 1),
-                                          tt__sub(b, alpha, beta));
+  const tt_value_t scale =
+      tt_emit_select(b, trivial, tt_emit_splat_like(b, alpha, 1), tt__sub(b, alpha, beta));
   const tt_value_t packed = tt__div(b, tail, scale);
   const tt_value_t v = reflector(b, packed, c->rows, i);
   const tt_value_t rest = reflect(b, state[0], v, tt__conj(b, tau));
-  const tt_value_t here = tt__select_wide(
-      b, tt__eq(b, rows, i), top, tt__select_wide(b, tt__gt(b, rows, i), packed, column));
-  state[0] = tt__select_wide(
-      b, tt__gt(b, cols, i), rest,
-      tt__select_wide(b, tt__eq(b, cols, i), here, state[0]));
+  const tt_value_t here = tt__select_wide(b, tt__eq(b, rows, i), top,
+                                          tt__select_wide(b, tt__gt(b, rows, i), packed, column));
+  state[0] = tt__select_wide(b, tt__gt(b, cols, i), rest,
+                             tt__select_wide(b, tt__eq(b, cols, i), here, state[0]));
   state[1] = tt__select_wide(b, tt__eq(b, tt__col_numbers(b, c->k), i), tau, state[1]);
 }
 
@@ -111,8 +109,8 @@ TT_LOWER0(householder_product) {
   if (tt__matrix_all_empty(L)) return;
   const tt__matrix_t a = tt__matrix_arg(L, 0);
   const tt_tensor_t *tau = tt_lower_meta(L, 1);
-  tt__matrix_return(L, 0, tt__householder_q(L->b, &a, tt_lower_tensor(L, 1),
-                                            tau->sizes[tau->rank - 1], a.cols));
+  tt__matrix_return(
+      L, 0, tt__householder_q(L->b, &a, tt_lower_tensor(L, 1), tau->sizes[tau->rank - 1], a.cols));
 }
 
 // linalg_qr(A, mode) -> (Q, R)

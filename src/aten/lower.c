@@ -19,7 +19,12 @@ const int64_t *tt_lower_ints(const tt_lower_t *L, uint32_t i, uint32_t *out_coun
 
 int64_t tt_lower_dim(const tt_lower_t *L, uint32_t i, uint32_t rank) {
   int64_t dim = tt_lower_int(L, i, 0), n = rank ? (int64_t)rank : 1;
-  return dim < 0 ? dim + n : dim;
+  if (dim >= -n && dim < n) return dim < 0 ? dim + n : dim;
+  tt_build_fail(L->b, TT_ERROR(INDEX,
+                               "Dimension out of range (expected to be in range of [%lld, %lld], "
+                               "but got %lld)",
+                               (long long)-n, (long long)(n - 1), (long long)dim));
+  return 0;
 }
 
 static double number_as_double(uint8_t kind, int64_t i, double f) {
@@ -46,6 +51,16 @@ bool tt_lower_scalar_is(const tt_lower_t *L, uint32_t i, int zero_or_one) {
     default:
       return false;
   }
+}
+
+bool tt_lower_same_dtype(tt_lower_t *L, uint32_t i, uint32_t j) {
+  const tt_dtype_t x = (tt_dtype_t)tt_lower_meta(L, i)->dtype;
+  const tt_dtype_t y = (tt_dtype_t)tt_lower_meta(L, j)->dtype;
+  if (x == y) return true;
+  tt_build_fail(
+      L->b, TT_ERROR(INVALID_ARGUMENT, "expected both to have the same dtype, but got: %s != %s",
+                     tt_dtype_text(x), tt_dtype_text(y)));
+  return false;
 }
 
 tt_value_t tt_lower_tensor_as(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {

@@ -1,10 +1,10 @@
 // What a lowering sees: the call's static facts, its inputs as IR values, and where results go.
 //
-// A lowering is `void tt__lower_<name>(tt_lower_t *L, int param)`. It runs when a program is built, never
-// on the hot path. It emits through L->b (errors stick there), reads arguments by schema position
-// and gives each result with tt_lower_return. Results are converted, permuted and written back
-// (in-place, out=) by the caller: a lowering only ever computes the functional value in logical
-// shape.
+// A lowering is `void tt__lower_<name>(tt_lower_t *L, int param)`. It runs when a program is built,
+// never on the hot path. It emits through L->b (errors stick there), reads arguments by schema
+// position and gives each result with tt_lower_return. Results are converted, permuted and written
+// back (in-place, out=) by the caller: a lowering only ever computes the functional value in
+// logical shape.
 #ifndef TT_ATEN_LOWER_H_
 #define TT_ATEN_LOWER_H_
 
@@ -35,11 +35,11 @@ typedef struct tt_out_meta_s {
 
 struct tt_lower_s {
   tt_build_t *b;
-  const tt_call_t *call;        // static facts only: never read tensor data or run-time scalars from it
-  const char *op_name;          // "add.Tensor", for messages
-  const tt_out_meta_t *outs;    // inferred results of the functional form
+  const tt_call_t *call;  // static facts only: never read tensor data or run-time scalars from it
+  const char *op_name;    // "add.Tensor", for messages
+  const tt_out_meta_t *outs;  // inferred results of the functional form
   uint32_t out_count;
-  tt_value_t *results;          // filled by tt_lower_return
+  tt_value_t *results;  // filled by tt_lower_return
   tt_lower_check_t *checks;
   uint32_t check_count, check_capacity;
   // Given by the caller (the recorder, or a test): the value of tensor argument `arg` (list element
@@ -72,6 +72,8 @@ static inline int64_t tt_lower_int(const tt_lower_t *L, uint32_t i, int64_t othe
 const int64_t *tt_lower_ints(const tt_lower_t *L, uint32_t i, uint32_t *out_count);
 // A dimension argument wrapped into [0, rank).
 int64_t tt_lower_dim(const tt_lower_t *L, uint32_t i, uint32_t rank);
+// Are the tensors i and j of one dtype? If not, the lowering fails as PyTorch's products do.
+bool tt_lower_same_dtype(tt_lower_t *L, uint32_t i, uint32_t j);
 static inline uint32_t tt_lower_list_count(const tt_lower_t *L, uint32_t i) {
   return L->call->args[i].count;
 }
@@ -102,7 +104,8 @@ static inline tt_value_t tt_lower_list_scalar(tt_lower_t *L, uint32_t i, uint32_
 tt_value_t tt_lower_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype);
 
 // --- promotion -------------------------------------------------------------------------------
-// PyTorch's result type of tensor and scalar arguments a and b (0-d and wrapped numbers rank lower).
+// PyTorch's result type of tensor and scalar arguments a and b (0-d and wrapped numbers rank
+// lower).
 tt_dtype_t tt_lower_promote(const tt_lower_t *L, uint32_t a, uint32_t b);
 tt_dtype_t tt_promote_types(tt_dtype_t a, tt_dtype_t b);
 // The dtype that PyTorch's CPU kernels compute in: f32 for bf16, f16; else itself.
@@ -122,8 +125,8 @@ void tt_lower_check(tt_lower_t *L, tt_value_t ok, tt_code_t code, const char *fo
 void tt_lower_unsupported(tt_lower_t *L, const char *format, ...) TT_PRINTF(2, 3);
 
 // --- random numbers (aten/random.c) ------------------------------------------------------------
-// Counter-based bits (ui32), the same for (seed, offset, position) everywhere; ops that use them say
-// TT_ATEN_RANDOM. `stream` tells several draws of one op apart.
+// Counter-based bits (ui32), the same for (seed, offset, position) everywhere; ops that use them
+// say TT_ATEN_RANDOM. `stream` tells several draws of one op apart.
 tt_value_t tt_lower_random_bits(tt_lower_t *L, uint32_t rank, const int64_t *dims, uint32_t stream);
 // f32 or f64 in [0, 1), and standard normal.
 tt_value_t tt_lower_uniform(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const int64_t *dims,
@@ -133,24 +136,24 @@ tt_value_t tt_lower_normal(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const
 
 // --- the table -------------------------------------------------------------------------------
 typedef enum tt_aten_flag_e {
-  TT_ATEN_STATIC_SCALARS = 1,   // Scalar and float arguments are part of the cache key, not run-time
-  TT_ATEN_RANDOM = 2,           // draws from the device generator
-  TT_ATEN_TRAINING_STATS = 4,   // native_batch_norm: writes running_mean, running_var (args 3, 4) as
-                                // results 3, 4 when argument 5 (training) is true and they are given
-  TT_ATEN_INPLACE_ONLY = 8,     // the line's functional name does not exist in PyTorch: only the
-                                // in-place form is registered; result 0 has self's type
-  TT_ATEN_HOST = 16,            // not a lowering: eager/ runs it in several steps (data-dependent
-                                // sizes, values read back); `lower` is NULL
-  TT_ATEN_MASKS = 64,           // argument 1 is a list of indices where boolean masks may stand;
-                                // eager/ turns those into indices
-  TT_ATEN_KEEP_SELF_DTYPE = 32, // result type is not inferred but that of self (no Meta kernel)
+  TT_ATEN_STATIC_SCALARS = 1,  // Scalar and float arguments are part of the cache key, not run-time
+  TT_ATEN_RANDOM = 2,          // draws from the device generator
+  TT_ATEN_TRAINING_STATS = 4,  // native_batch_norm: writes running_mean, running_var (args 3, 4) as
+                               // results 3, 4 when argument 5 (training) is true and they are given
+  TT_ATEN_INPLACE_ONLY = 8,    // the line's functional name does not exist in PyTorch: only the
+                               // in-place form is registered; result 0 has self's type
+  TT_ATEN_HOST = 16,           // not a lowering: eager/ runs it in several steps (data-dependent
+                               // sizes, values read back); `lower` is NULL
+  TT_ATEN_MASKS = 64,          // argument 1 is a list of indices where boolean masks may stand;
+                               // eager/ turns those into indices
+  TT_ATEN_KEEP_SELF_DTYPE = 32,  // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 
 typedef struct tt_aten_op_s {
   const char *functional, *inplace, *out;  // overload names; "" where the form does not exist
   tt_lower_fn_t lower;
   const char *lower_name;
-  int param;      // handed to `lower`
+  int param;  // handed to `lower`
   uint32_t flags;
 } tt_aten_op_t;
 

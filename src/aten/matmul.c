@@ -33,6 +33,7 @@ static tt_value_t product(tt_build_t *b, tt__matmul_t kind, tt_value_t x, tt_val
 TT_LOWER(matmul) {
   const tt_dtype_t dtype = tt_lower_out_dtype(L, 0);
   const tt_value_t x = tt_lower_tensor(L, 0), y = tt_lower_tensor(L, 1);
+  if (!tt_lower_same_dtype(L, 0, 1)) return;
   if (tt_build_dtype(L->b, x) == TT_I1) {
     tt_lower_unsupported(L, "a product of booleans");
     return;
@@ -58,6 +59,8 @@ TT_LOWER(addmm) {
   const uint32_t beta = param & TT__MATMUL_DTYPE ? 4 : 3;
   const tt__matmul_t kind = (tt__matmul_t)(param & 0xff);
   const tt_value_t x = tt_lower_tensor(L, 1), y = tt_lower_tensor(L, 2);
+  // addr is a sum of products of elements, which promotes.
+  if (kind != TT__OUTER && !tt_lower_same_dtype(L, 1, 2)) return;
   if (out == TT_I1) {
     tt_lower_unsupported(L, "a product of booleans");
     return;

@@ -1,14 +1,16 @@
-// Layer, group and RMS normalisation and weight norm, forward and backward. Batch norm: norm_batch.c.
-#include <float.h>
-
+// Layer, group and RMS normalisation and weight norm, forward and backward. Batch norm:
+// norm_batch.c.
 #include "aten/norm.h"
+
+#include <float.h>
 
 tt__moments_t tt__moments(tt_build_t *b, tt_value_t x, const int64_t *dims, uint32_t count,
                           int64_t n) {
   tt__moments_t m;
   m.mean = tt__divc(b, tt__sum_over(b, x, dims, count, true), (double)n);
   m.centered = tt__sub(b, x, m.mean);
-  m.variance = tt__divc(b, tt__sum_over(b, tt__square(b, m.centered), dims, count, true), (double)n);
+  m.variance =
+      tt__divc(b, tt__sum_over(b, tt__square(b, m.centered), dims, count, true), (double)n);
   return m;
 }
 
@@ -42,10 +44,10 @@ TT_LOWER0(layer_norm) {
       tt__moments(b, tt_lower_tensor_as(L, 0, d), dims, inner, tt__product(shape, inner));
   const tt_value_t rstd = tt__rsqrt(b, tt__add(b, m.variance, tt_lower_scalar(L, 4, d)));
   const bool w = tt_lower_has(L, 2), s = tt_lower_has(L, 3);
-  tt_lower_return(L, 0,
-                  affine(b, tt__mul(b, m.centered, rstd), w,
-                         w ? tt_lower_tensor_as(L, 2, d) : TT_NO_VALUE, s,
-                         s ? tt_lower_tensor_as(L, 3, d) : TT_NO_VALUE));
+  tt_lower_return(
+      L, 0,
+      affine(b, tt__mul(b, m.centered, rstd), w, w ? tt_lower_tensor_as(L, 2, d) : TT_NO_VALUE, s,
+             s ? tt_lower_tensor_as(L, 3, d) : TT_NO_VALUE));
   tt_lower_return(L, 1, m.mean);
   tt_lower_return(L, 2, rstd);
 }
@@ -70,8 +72,7 @@ TT_LOWER0(layer_norm_backward) {
     const tt_value_t mean_gx =
         tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), dims, inner, true), n);
     tt_lower_return(
-        L, 0,
-        tt__mul(b, rstd, tt__sub(b, tt__sub(b, gw, mean_g), tt__mul(b, xhat, mean_gx))));
+        L, 0, tt__mul(b, rstd, tt__sub(b, tt__sub(b, gw, mean_g), tt__mul(b, xhat, mean_gx))));
   }
   if (tt__wanted(L, 7, 1)) {
     tt_lower_return(L, 1, tt__sum_over(b, tt__mul(b, g, xhat), outer, outer_count, false));
@@ -95,9 +96,9 @@ TT_LOWER0(rms_norm) {
   }
   const tt_value_t mean_square = tt__divc(b, tt__sum_over(b, tt__square(b, v), dims, inner, true),
                                           (double)tt__product(shape, inner));
-  const tt_value_t eps = tt_lower_has(L, 3)
-                             ? tt_lower_scalar(L, 3, d)
-                             : tt_emit_scalar(b, d, d == TT_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
+  const tt_value_t eps =
+      tt_lower_has(L, 3) ? tt_lower_scalar(L, 3, d)
+                         : tt_emit_scalar(b, d, d == TT_F64 ? DBL_EPSILON : (double)FLT_EPSILON);
   const tt_value_t rstd = tt__rsqrt(b, tt__add(b, mean_square, eps));
   const bool w = tt_lower_has(L, 2);
   tt_lower_return(L, 0,
@@ -148,9 +149,9 @@ TT_LOWER0(group_norm) {
                                       inner, 2, c / groups * hw);
   const tt_value_t rstd = tt__rsqrt(b, tt__add(b, m.variance, tt_lower_scalar(L, 7, d)));
   const bool w = tt_lower_has(L, 1), s = tt_lower_has(L, 2);
-  const tt_value_t y = affine(b, tt__mul(b, m.centered, rstd), w,
-                              w ? channels(L, 1, c, groups, d) : TT_NO_VALUE, s,
-                              s ? channels(L, 2, c, groups, d) : TT_NO_VALUE);
+  const tt_value_t y =
+      affine(b, tt__mul(b, m.centered, rstd), w, w ? channels(L, 1, c, groups, d) : TT_NO_VALUE, s,
+             s ? channels(L, 2, c, groups, d) : TT_NO_VALUE);
   tt_lower_return(L, 0, tt_emit_reshape(b, y, x->rank, x->sizes));
   tt_lower_return(L, 1, tt_emit_reshape(b, m.mean, 2, stats));
   tt_lower_return(L, 2, tt_emit_reshape(b, rstd, 2, stats));
@@ -168,13 +169,14 @@ TT_LOWER0(group_norm_backward) {
   const tt_value_t g = tt_emit_reshape(b, tt_lower_tensor_as(L, 0, d), 4, split);
   const tt_value_t rstd = tt_emit_reshape(b, tt_lower_tensor_as(L, 3, d), 4, stats);
   const tt_value_t mean = tt_emit_reshape(b, tt_lower_tensor_as(L, 2, d), 4, stats);
-  const tt_value_t xhat = tt__mul(
-      b, tt__sub(b, tt_emit_reshape(b, tt_lower_tensor_as(L, 1, d), 4, split), mean), rstd);
+  const tt_value_t xhat =
+      tt__mul(b, tt__sub(b, tt_emit_reshape(b, tt_lower_tensor_as(L, 1, d), 4, split), mean), rstd);
   if (tt__wanted(L, 9, 0)) {
     const double count = (double)(c / groups * hw);
     const tt_value_t gw = tt_lower_has(L, 4) ? tt__mul(b, g, channels(L, 4, c, groups, d)) : g;
     const tt_value_t mean_g = tt__divc(b, tt__sum_over(b, gw, inner, 2, true), count);
-    const tt_value_t mean_gx = tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), inner, 2, true), count);
+    const tt_value_t mean_gx =
+        tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), inner, 2, true), count);
     const tt_value_t gx =
         tt__mul(b, rstd, tt__sub(b, tt__sub(b, gw, mean_g), tt__mul(b, xhat, mean_gx)));
     tt_lower_return(L, 0, tt_emit_reshape(b, gx, x->rank, x->sizes));
@@ -184,7 +186,8 @@ TT_LOWER0(group_norm_backward) {
     tt_lower_return(L, 1, tt_emit_reshape(b, gw, 1, channel));
   }
   if (tt__wanted(L, 9, 2)) {
-    tt_lower_return(L, 2, tt_emit_reshape(b, tt__sum_over(b, g, but_channel, 2, false), 1, channel));
+    tt_lower_return(L, 2,
+                    tt_emit_reshape(b, tt__sum_over(b, g, but_channel, 2, false), 1, channel));
   }
 }
 
@@ -212,7 +215,7 @@ TT_LOWER0(weight_norm_backward) {
   const tt_value_t norm = tt_lower_tensor_as(L, 3, d);
   const tt_value_t dot = tt__sum_over(b, tt__mul(b, gw, x), dims, count, true);
   const tt_value_t along = tt__mul(b, x, tt__div(b, dot, tt__square(b, norm)));
-  tt_lower_return(L, 0, tt__mul(b, tt__div(b, tt_lower_tensor_as(L, 2, d), norm),
-                                tt__sub(b, gw, along)));
+  tt_lower_return(L, 0,
+                  tt__mul(b, tt__div(b, tt_lower_tensor_as(L, 2, d), norm), tt__sub(b, gw, along)));
   tt_lower_return(L, 1, tt__div(b, dot, norm));
 }

@@ -44,8 +44,9 @@ static tt_value_t moved(tt_lower_t *L, const stats_t *s, uint32_t arg, tt_value_
 }
 
 // native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) and
-// _native_batch_norm_legit. param: TT__NORM_NO_STATS has no arguments 3 and 4; TT__NORM_UPDATE has no
-// `training` (true) and a reserve result; TT__NORM_FROZEN has neither `training` (false) nor reserve.
+// _native_batch_norm_legit. param: TT__NORM_NO_STATS has no arguments 3 and 4; TT__NORM_UPDATE has
+// no `training` (true) and a reserve result; TT__NORM_FROZEN has neither `training` (false) nor
+// reserve.
 TT_LOWER(batch_norm) {
   tt_build_t *b = L->b;
   const stats_t s = stats_of(tt_lower_meta(L, 0));
@@ -74,14 +75,13 @@ TT_LOWER(batch_norm) {
   give_saved(L, &s, 2, rstd);
   uint32_t next = 3;
   if (update) {
-    tt_lower_return(L, next, tt_emit_splat(b, (tt_dtype_t)L->outs[next].dtype, 1,
-                                           L->outs[next].sizes, 0));
+    tt_lower_return(L, next,
+                    tt_emit_splat(b, (tt_dtype_t)L->outs[next].dtype, 1, L->outs[next].sizes, 0));
     next++;
   }
   if (tracked && training) {
     const tt_value_t momentum = tt_lower_scalar(L, momentum_arg, s.d);
-    const tt_value_t unbiased =
-        tt__mulc(b, m.variance, (double)s.n / (double)(s.n - 1));
+    const tt_value_t unbiased = tt__mulc(b, m.variance, (double)s.n / (double)(s.n - 1));
     tt_lower_return(L, next, moved(L, &s, 3, momentum, m.mean));
     tt_lower_return(L, next + 1, moved(L, &s, 4, momentum, unbiased));
   } else if (tracked && next + 1 < L->out_count) {
@@ -90,8 +90,8 @@ TT_LOWER(batch_norm) {
   }
 }
 
-// native_batch_norm_backward(grad, input, weight, running_mean, running_var, save_mean, save_invstd,
-// train, eps, mask[3]); batch_norm_backward takes the same arguments and a reserve.
+// native_batch_norm_backward(grad, input, weight, running_mean, running_var, save_mean,
+// save_invstd, train, eps, mask[3]); batch_norm_backward takes the same arguments and a reserve.
 TT_LOWER0(batch_norm_backward) {
   tt_build_t *b = L->b;
   const stats_t s = stats_of(tt_lower_meta(L, 1));

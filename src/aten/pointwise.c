@@ -72,6 +72,11 @@ static tt_value_t pw_xlog1py(tt_build_t *b, tt_value_t x, tt_value_t y) {
 
 // Euclid's algorithm on all elements at once.
 static tt_value_t pw_gcd(tt_build_t *b, tt_value_t x, tt_value_t y) {
+  const tt_dtype_t d = tt_build_dtype(b, x);
+  if (!tt_dtype_is_int(d)) {
+    tt_build_fail(b, TT_ERROR(TYPE, "%s numbers have no common divisor", tt_dtype_text(d)));
+    return TT_NO_VALUE;
+  }
   tt_value_t sum = tt__add(b, x, y);
   const tt_type_t type = *tt_build_type(b, sum);
   bool has_sign = tt_dtype_is_signed_int(type.dtype);

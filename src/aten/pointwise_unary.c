@@ -67,7 +67,13 @@ static tt_value_t pw_trunc(tt_build_t *b, tt_value_t x) {
 static tt_value_t pw_frac(tt_build_t *b, tt_value_t x) {
   return is_float(b, x) ? tt__sub(b, x, tt__trunc(b, x)) : tt__sub(b, x, x);
 }
-static tt_value_t pw_relu(tt_build_t *b, tt_value_t x) { return tt__max(b, x, tt__num(b, x, 0)); }
+static tt_value_t pw_relu(tt_build_t *b, tt_value_t x) {
+  if (tt_dtype_is_complex(tt_build_dtype(b, x))) {
+    tt_build_fail(b, TT_ERROR(TYPE, "complex numbers have no order"));
+    return TT_NO_VALUE;
+  }
+  return tt__max(b, x, tt__num(b, x, 0));
+}
 static tt_value_t pw_logical_not(tt_build_t *b, tt_value_t x) {
   return tt__not(b, tt_emit_convert(b, x, TT_I1));
 }

@@ -1,7 +1,8 @@
 // Max and average pooling with fixed windows.
 //
 // The maximum and its position are found dimension by dimension from shifted slices: sums of window
-// sizes instead of their product, all elementwise. The position is the flat one in the input's plane.
+// sizes instead of their product, all elementwise. The position is the flat one in the input's
+// plane.
 #include "aten/pool.h"
 
 typedef struct window_s {
@@ -31,7 +32,8 @@ static window_t window_read(const tt_lower_t *L, uint32_t first, uint32_t spatia
   return w;
 }
 
-// --- max -------------------------------------------------------------------------------------------
+// --- max
+// -------------------------------------------------------------------------------------------
 typedef struct best_s {
   tt_value_t value, index;
 } best_t;
@@ -105,8 +107,8 @@ TT_LOWER(max_pool) {
   const int64_t *out = L->outs[0].sizes + x->rank - spatial;
   if (tt__product(L->outs[0].sizes, x->rank) == 0) {
     for (uint32_t i = 0; i < 2; i++) {
-      tt_lower_return(L, i, tt_emit_splat(b, tt_lower_out_dtype(L, i), x->rank,
-                                          L->outs[i].sizes, 0));
+      tt_lower_return(L, i,
+                      tt_emit_splat(b, tt_lower_out_dtype(L, i), x->rank, L->outs[i].sizes, 0));
     }
     return;
   }
@@ -132,9 +134,8 @@ static tt_value_t scatter_windows(tt_build_t *b, const window_t *w, tt_value_t g
   int64_t unit[TT_POOL_SPATIAL];
   for (int64_t k = w->spatial - 1, u = 1; k >= 0; u *= in[k], k--) {
     const tt_value_t i = tt_emit_iota(b, TT_S32, 1, &out[k], 0);
-    const tt_value_t p =
-        tt__mulc(b, tt__addc(b, tt__mulc(b, i, (double)w->stride[k]), (double)-w->padding[k]),
-                 (double)u);
+    const tt_value_t p = tt__mulc(
+        b, tt__addc(b, tt__mulc(b, i, (double)w->stride[k]), (double)-w->padding[k]), (double)u);
     const tt_value_t along = tt__along(b, p, w->rank, lead + (uint32_t)k);
     base = base == TT_NO_VALUE ? along : tt__add(b, base, along);
     unit[k] = u;
@@ -150,8 +151,8 @@ static tt_value_t scatter_windows(tt_build_t *b, const window_t *w, tt_value_t g
       high[lead + k] = in[k] - ((out[k] - 1) * w->stride[k] + 1) - low[lead + k];
     }
     const tt_value_t mine = tt__eq(b, index, tt__addc(b, base, (double)offset));
-    const tt_value_t part = tt_emit_pad(b, tt__zero_unless(b, mine, g), tt__num(b, g, 0), low,
-                                        high, interior);
+    const tt_value_t part =
+        tt_emit_pad(b, tt__zero_unless(b, mine, g), tt__num(b, g, 0), low, high, interior);
     sum = sum == TT_NO_VALUE ? part : tt__add(b, sum, part);
     for (uint32_t k = w->spatial; k-- > 0;) {
       if (++at[k] < w->kernel[k]) break;
@@ -175,16 +176,18 @@ TT_LOWER(max_pool_backward) {
   if (tt__product(g->sizes, g->rank) == 0) {
     tt_lower_return(L, 0, tt_emit_splat(b, d, x->rank, x->sizes, 0));
   } else if (tt__product(w.kernel, spatial) <= UNROLLED) {
-    tt_lower_return(L, 0, scatter_windows(b, &w, gv, index, x->sizes + x->rank - spatial,
-                                          g->sizes + x->rank - spatial));
+    tt_lower_return(L, 0,
+                    scatter_windows(b, &w, gv, index, x->sizes + x->rank - spatial,
+                                    g->sizes + x->rank - spatial));
   } else {
     tt_lower_return(L, 0, tt__unpool(L, gv, index, x, spatial, d));
   }
 }
 
-// --- average ---------------------------------------------------------------------------------------
-// What each window is divided by: the override, or the product over dimensions of the window's length,
-// cut at the padded input (count_include_pad) or at the input.
+// --- average
+// --------------------------------------------------------------------------------------- What each
+// window is divided by: the override, or the product over dimensions of the window's length, cut at
+// the padded input (count_include_pad) or at the input.
 static tt_value_t divide(tt_lower_t *L, const window_t *w, tt_value_t x, const int64_t *in,
                          const int64_t *out, bool include_pad, uint32_t override_arg) {
   tt_build_t *b = L->b;

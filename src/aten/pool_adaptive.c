@@ -191,9 +191,10 @@ TT_LOWER(max_pool_scatter) {
     tt_lower_return(L, 0, tt_emit_splat(L->b, d, x->rank, x->sizes, 0));
     return;
   }
-  tt_lower_return(L, 0, tt__unpool(L, tt_lower_tensor_as(L, 0, d),
-                                   tt_lower_tensor_as(L, (uint32_t)param >> 4, TT_S32), x,
-                                   (uint32_t)param & 15, d));
+  tt_lower_return(
+      L, 0,
+      tt__unpool(L, tt_lower_tensor_as(L, 0, d),
+                 tt_lower_tensor_as(L, (uint32_t)param >> 4, TT_S32), x, (uint32_t)param & 15, d));
 }
 
 // max_unpool{2,3}d(self, indices, output_size, ...)
@@ -211,16 +212,16 @@ TT_LOWER(max_unpool) {
     return;
   }
   const tt_value_t raw = tt__flatten_spatial(b, tt_lower_tensor(L, 1), spatial);
-  const tt_value_t inside = tt__and(b, tt__cmpc(b, TT_GE, raw, 0),
-                                    tt__cmpc(b, TT_LT, raw, (double)dims[lead]));
+  const tt_value_t inside =
+      tt__and(b, tt__cmpc(b, TT_GE, raw, 0), tt__cmpc(b, TT_LT, raw, (double)dims[lead]));
   int64_t all[TT_MAX_RANK];
   for (uint32_t i = 0; i <= lead; i++) all[i] = i;
-  tt_lower_check(L, tt_emit_reduce(b, TT_OP_AND, inside, all, lead + 1, false),
-                 TT_INVALID_ARGUMENT, "Found an invalid max index (output volumes have %lld places)",
+  tt_lower_check(L, tt_emit_reduce(b, TT_OP_AND, inside, all, lead + 1, false), TT_INVALID_ARGUMENT,
+                 "Found an invalid max index (output volumes have %lld places)",
                  (long long)dims[lead]);
-  const tt_value_t r = tt_emit_put_along(
-      b, zero, tt_emit_convert(b, raw, TT_S32),
-      tt__flatten_spatial(b, tt_lower_tensor(L, 0), spatial), lead, TT_OP_COUNT);
+  const tt_value_t r =
+      tt_emit_put_along(b, zero, tt_emit_convert(b, raw, TT_S32),
+                        tt__flatten_spatial(b, tt_lower_tensor(L, 0), spatial), lead, TT_OP_COUNT);
   tt_lower_return(L, 0, tt_emit_reshape(b, r, y->rank, y->sizes));
 }
 
@@ -276,9 +277,10 @@ TT_LOWER(fractional_max_pool) {
     s = tt_emit_reshape(b, s, 2, nc);
     int64_t shape[2 + 2 * TT_POOL_SPATIAL] = {batch, channels};
     for (uint32_t i = 2; i < rank; i++) shape[i] = i == 2 + k ? out[k] : 1;
-    tt_value_t p = tt_emit_reshape(
-        b, fractional_starts(b, s, in[k], dims[2 + spatial + k], out[k]), rank, shape);
-    p = tt__add(b, tt_emit_broadcast_to(b, p, rank, dims), tt__iota(b, rank, dims, 2 + spatial + k));
+    tt_value_t p = tt_emit_reshape(b, fractional_starts(b, s, in[k], dims[2 + spatial + k], out[k]),
+                                   rank, shape);
+    p = tt__add(b, tt_emit_broadcast_to(b, p, rank, dims),
+                tt__iota(b, rank, dims, 2 + spatial + k));
     p = tt__mulc(b, p, (double)unit);
     place = place == TT_NO_VALUE ? p : tt__add(b, place, p);
   }
@@ -286,8 +288,8 @@ TT_LOWER(fractional_max_pool) {
   const int64_t flat[] = {batch, channels, outs * cells};
   const int64_t grouped[] = {batch, channels, outs, cells};
   const tt_value_t at = tt_emit_reshape(b, place, 3, flat);
-  tt_value_t values = tt_emit_take_along(
-      b, tt_emit_reshape(b, tt_lower_tensor(L, 0), 3, nc_flat), at, 2);
+  tt_value_t values =
+      tt_emit_take_along(b, tt_emit_reshape(b, tt_lower_tensor(L, 0), 3, nc_flat), at, 2);
   tt_value_t best, which;
   tt_emit_arg_reduce(b, true, tt_emit_reshape(b, values, 4, grouped), 3, TT_S32, true, &best,
                      &which);

@@ -8,6 +8,13 @@ static tt_dtype_t draw_dtype(tt_lower_t *L) {
   tt_dtype_t d = tt_dtype_real(tt_lower_out_dtype(L, 0));
   return d == TT_F64 ? TT_F64 : TT_F32;
 }
+// Can the result hold fractions? The CPU says how PyTorch refuses it where not.
+static bool gives_fractions(tt_lower_t *L) {
+  tt_dtype_t d = (tt_dtype_t)L->outs[0].dtype;
+  bool can = tt_dtype_is_float(d) || tt_dtype_is_complex(d);
+  if (!can) tt_lower_unsupported(L, "a result of type %s", tt_dtype_text(d));
+  return can;
+}
 static tt_value_t uniform(tt_lower_t *L, tt_dtype_t d) {
   return tt_lower_uniform(L, d, L->outs[0].rank, L->outs[0].sizes, 0);
 }
@@ -20,6 +27,7 @@ static tt_value_t uniform_above_zero(tt_lower_t *L) {
 TT_LOWER0(uniform) {
   tt_build_t *b = L->b;
   tt_dtype_t out = tt_lower_out_dtype(L, 0), d = draw_dtype(L);
+  if (!gives_fractions(L)) return;
   tt_value_t low = tt_lower_scalar(L, 1, d), high = tt_lower_scalar(L, 2, d);
   tt_lower_check(L, tt__le(b, low, high), TT_INVALID_ARGUMENT,
                  "uniform_ expects to return a [from, to) range, but found from > to");
@@ -51,6 +59,7 @@ TT_LOWER(normal) {
   tt_build_t *b = L->b;
   tt_dtype_t d = tt_lower_opmath(tt_lower_out_dtype(L, 0));
   uint32_t at = (uint32_t)param;
+  if (!gives_fractions(L)) return;
   tt_value_t mean = tt_lower_operand(L, at, d), std = tt_lower_operand(L, at + 1, d);
   check_std(L, std);
   tt_lower_return(L, 0, tt__add(b, tt__mul(b, normal(L), std), mean));

@@ -257,6 +257,13 @@ static tt_value_t choose_again(tt_lower_t *L, const tt__random_t *r, tt_value_t 
 // multinomial(self, num_samples, replacement)
 TT_LOWER0(multinomial) {
   tt_build_t *b = L->b;
+  tt_dtype_t given = (tt_dtype_t)tt_lower_meta(L, 0)->dtype;
+  if (!tt_dtype_is_float(given)) {
+    TT__FAIL(L, INVALID_ARGUMENT,
+             "multinomial only supports floating-point dtypes for input, got: %s",
+             tt_dtype_text(given));
+    return;
+  }
   tt_value_t p = tt_lower_tensor_as(L, 0, TT_F64);
   tt_value_t valid = tt__and(b, tt__cmpc(b, TT_GE, p, 0), tt_emit_unary(b, TT_OP_IS_FINITE, p));
   tt_lower_check(L, tt__not(b, any(b, tt__not(b, valid))), TT_INVALID_ARGUMENT,

@@ -1,7 +1,7 @@
 // Interpolation (upsample_*) of any kind, as one sparse linear map a dimension.
 //
-// A dimension's map is a table: each output is a weighted sum of a few inputs ("taps"). The forward op
-// applies the tables one dimension after the other; a backward op applies their transposes.
+// A dimension's map is a table: each output is a weighted sum of a few inputs ("taps"). The forward
+// op applies the tables one dimension after the other; a backward op applies their transposes.
 #include <math.h>
 
 #include "aten/emit.h"
@@ -16,7 +16,7 @@ typedef struct taps_s {
 } taps_t;
 
 static taps_t taps_make(tt_build_t *b, int64_t rows, int64_t taps) {
-  return (taps_t){rows, taps, TT_SCRATCH(b, int64_t, rows *taps),
+  return (taps_t){rows, taps, TT_SCRATCH(b, int64_t, rows * taps),
                   TT_SCRATCH(b, double, rows *taps)};
 }
 static bool taps_ok(const taps_t *t) { return t->index && t->weight; }
@@ -40,8 +40,7 @@ static double axis_scale(const axis_t *a) {
 }
 static double axis_source(const axis_t *a, double scale, int64_t i, bool cubic) {
   if (a->align_corners) return in_type(a, scale * (double)i);
-  const double x =
-      in_type(a, in_type(a, scale * in_type(a, (double)i + 0.5)) - 0.5);
+  const double x = in_type(a, in_type(a, scale * in_type(a, (double)i + 0.5)) - 0.5);
   return x < 0 && !cubic ? 0 : x;
 }
 static int64_t clamp_index(int64_t i, int64_t n) { return i < 0 ? 0 : i >= n ? n - 1 : i; }
@@ -71,9 +70,7 @@ static void linear_taps(const axis_t *a, taps_t *t) {
 }
 
 static double cubic_near(double x, double a) { return ((a + 2) * x - (a + 3)) * x * x + 1; }
-static double cubic_far(double x, double a) {
-  return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-}
+static double cubic_far(double x, double a) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; }
 
 static void cubic_taps(const axis_t *a, taps_t *t) {
   const double scale = axis_scale(a), A = -0.75;
@@ -88,7 +85,8 @@ static void cubic_taps(const axis_t *a, taps_t *t) {
   }
 }
 
-// --- antialiasing filters ----------------------------------------------------------------------------
+// --- antialiasing filters
+// ----------------------------------------------------------------------------
 static double triangle(double x) {
   x = fabs(x);
   return x < 1 ? 1 - x : 0;
@@ -177,8 +175,8 @@ static taps_t taps_transpose(tt_build_t *b, const taps_t *t, int64_t columns) {
   return r;
 }
 
-// PyTorch interpolates bytes in 16-bit fixed point; its weights, and rounding after each dimension, decide
-// ties.
+// PyTorch interpolates bytes in 16-bit fixed point; its weights, and rounding after each dimension,
+// decide ties.
 static void taps_quantise(taps_t *t) {
   double most = 0;
   int bits = 0;
@@ -232,8 +230,8 @@ static tt_value_t apply_taps(tt_build_t *b, tt_value_t x, uint32_t rank, uint32_
 }
 
 // upsample_*(self, output_size[, align_corners], scales...) and, with TT__RESAMPLE_BACKWARD,
-// upsample_*_backward(grad, output_size, input_size[, align_corners], scales...). The parameter's low
-// byte is the kind.
+// upsample_*_backward(grad, output_size, input_size[, align_corners], scales...). The parameter's
+// low byte is the kind.
 TT_LOWER(upsample) {
   tt_build_t *b = L->b;
   const tt__resample_t kind = (tt__resample_t)(param & 0xff);

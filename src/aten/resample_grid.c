@@ -1,8 +1,8 @@
 // grid_sampler_2d and _3d: reading an image at positions that are data.
 //
-// Each spatial dimension gives a few taps (1 nearest, 2 linear, 4 cubic): an integer position, a weight
-// and the weight's derivative. A sample is the sum over their products; pixels are rows [N * HW, C], so
-// that a tap is one row gather (and one row scatter backward).
+// Each spatial dimension gives a few taps (1 nearest, 2 linear, 4 cubic): an integer position, a
+// weight and the weight's derivative. A sample is the sum over their products; pixels are rows [N *
+// HW, C], so that a tap is one row gather (and one row scatter backward).
 #include "aten/emit.h"
 
 #define TT_GRID_SPATIAL 3
@@ -24,19 +24,18 @@ typedef struct grid_s {
   bool align;
   tt_dtype_t d;
   int64_t n, c, points;
-  const int64_t *in;      // spatial sizes
-  int64_t flat[2];        // [N, P]
+  const int64_t *in;  // spatial sizes
+  int64_t flat[2];    // [N, P]
   grid_tap_t tap[TT_GRID_SPATIAL][TT_GRID_TAPS];
-  tt_value_t batch;       // [N, P]: n * HW
-  tt_value_t zero;        // [N, P]
+  tt_value_t batch;  // [N, P]: n * HW
+  tt_value_t zero;   // [N, P]
 } grid_t;
 
 // x in [0, size) after clipping; *slope, where given, is multiplied by the clip's derivative.
 static tt_value_t clip(tt_build_t *b, tt_value_t x, int64_t size, tt_value_t *slope) {
   const double top = (double)(size - 1);
   if (slope) {
-    const tt_value_t moves =
-        tt__and(b, tt__cmpc(b, TT_GT, x, 0), tt__cmpc(b, TT_LT, x, top));
+    const tt_value_t moves = tt__and(b, tt__cmpc(b, TT_GT, x, 0), tt__cmpc(b, TT_LT, x, top));
     *slope = tt__zero_unless(b, moves, *slope);
   }
   const tt_value_t zero = tt__num(b, x, 0);
@@ -83,8 +82,8 @@ static grid_tap_t make_tap(tt_build_t *b, tt_value_t at, int64_t size, tt_value_
 }
 
 static tt_value_t horner(tt_build_t *b, tt_value_t x, double a, double c1, double c2, double c3) {
-  return tt__addc(b, tt__mul(b, tt__addc(b, tt__mul(b, tt__addc(b, tt__mulc(b, x, a), c1), x), c2),
-                             x), c3);
+  return tt__addc(
+      b, tt__mul(b, tt__addc(b, tt__mul(b, tt__addc(b, tt__mulc(b, x, a), c1), x), c2), x), c3);
 }
 
 // The weights of Keys' kernel with A = -0.75 at distances part + 1, part, 1 - part, 2 - part, and
@@ -260,11 +259,12 @@ TT_LOWER(grid_sampler_backward) {
     return;
   }
   const grid_t g = grid_read(L, 1, (uint32_t)param);
-  const int64_t dims[] = {g.n, g.points, g.c}, row_dims[] = {g.n * tt__product(g.in, g.spatial), g.c};
+  const int64_t dims[] = {g.n, g.points, g.c},
+                row_dims[] = {g.n * tt__product(g.in, g.spatial), g.c};
   static const int64_t channel[] = {2};
   const tt_value_t rows = to_rows(b, tt_lower_tensor_as(L, 1, g.d), x->rank, x->sizes);
-  const tt_value_t grad = tt_emit_reshape(
-      b, to_rows(b, tt_lower_tensor_as(L, 0, g.d), gy->rank, gy->sizes), 3, dims);
+  const tt_value_t grad =
+      tt_emit_reshape(b, to_rows(b, tt_lower_tensor_as(L, 0, g.d), gy->rank, gy->sizes), 3, dims);
   tt_value_t into = tt_emit_splat(b, g.d, 2, row_dims, 0);
   tt_value_t slopes[TT_GRID_SPATIAL] = {g.zero, g.zero, g.zero};
   corner_t c = {.index = TT_NO_VALUE};
@@ -272,8 +272,7 @@ TT_LOWER(grid_sampler_backward) {
     place_corner(b, &g, &c);
     const tt_value_t inside = over_channels(b, &g, c.inside);
     if (want_input) {
-      const tt_value_t part =
-          tt__mul(b, grad, over_channels(b, &g, corner_weight(b, &g, &c, -1)));
+      const tt_value_t part = tt__mul(b, grad, over_channels(b, &g, corner_weight(b, &g, &c, -1)));
       into = tt_emit_put(b, into, c.index, tt__zero_unless(b, inside, part), 0, TT_OP_ADD);
     }
     if (g.mode == NEAREST) continue;
@@ -289,6 +288,6 @@ TT_LOWER(grid_sampler_backward) {
   for (uint32_t k = 0; k < g.spatial; k++) {
     columns[g.spatial - 1 - k] = tt_emit_reshape(b, slopes[k], 3, column);
   }
-  tt_lower_return(L, 1, tt_emit_reshape(b, tt_emit_concat(b, columns, g.spatial, 2), p->rank,
-                                        p->sizes));
+  tt_lower_return(L, 1,
+                  tt_emit_reshape(b, tt_emit_concat(b, columns, g.spatial, 2), p->rank, p->sizes));
 }

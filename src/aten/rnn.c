@@ -71,8 +71,8 @@ TT_LOWER0(lstm_cell_backward) {
   if (tt_lower_int(L, 5, 0)) tt_lower_return(L, 2, tt__sum_over(b, gates, batch, 1, false));
 }
 
-// _thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hy, workspace): the
-// workspace keeps r, z, n, hx and the hidden half of n before r.
+// _thnn_fused_gru_cell(input_gates, hidden_gates, hx, input_bias, hidden_bias) -> (hy, workspace):
+// the workspace keeps r, z, n, hx and the hidden half of n before r.
 TT_LOWER0(gru_cell) {
   tt_build_t *b = L->b;
   const tt_tensor_t *hx = tt_lower_meta(L, 2);

@@ -55,6 +55,14 @@ void tt__error_defer(int device, tt_status_t status) {
   deferred[device] = tt_status_join(deferred[device], status);
 }
 
+void tt__error_told(int device, tt_status_t status) {
+  bool same = deferred[device] && tt_status_code(status) == TT_OUT_OF_MEMORY &&
+              tt_status_code(deferred[device]) == TT_OUT_OF_MEMORY;
+  if (!same) return;
+  tt_status_release(deferred[device]);
+  deferred[device] = TT_OK_STATUS;
+}
+
 tt_status_t tt__check_all(int device) {
   queue_t taken = {.count = 0};
   tt__lock();

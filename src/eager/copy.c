@@ -147,6 +147,7 @@ static tt_status_t plain_version(const tt_tensor_t *t, tt__version_t **out_versi
   tt_status_t s = TT_OK_STATUS;
   if (v && is_plain(t) && dense_bytes(t) == v->layout->bytes) {
     s = tt__version_settle(v);
+    if (s) tt__error_told(tt_storage_device(t->storage), s);
     if (!s) tt__version_retain(*out_version = t->storage->version);
   }
   tt__unlock();

@@ -42,11 +42,30 @@ static void read_environment(void) {
   pthread_once(&once, read_mode);
 }
 
+static tt_status_t check_device_count(void) {
+  const char *text = getenv("TORCHTPU_NUM_DEVICES");
+  char *end = NULL;
+  long count = text ? strtol(text, &end, 10) : 1;
+  bool fits = !text || !*text || (!*end && count >= 1 && count <= TT__MAX_DEVICES);
+  return fits ? TT_OK_STATUS
+              : TT_ERROR(VALUE, "TORCHTPU_NUM_DEVICES is \"%s\", not a number from 1 to %d", text,
+                         TT__MAX_DEVICES);
+}
+
 static tt_status_t check_environment(void) {
   read_environment();
-  if (!unknown_mode) return TT_OK_STATUS;
-  return TT_ERROR(VALUE, "TORCHTPU_EAGER_MODE is \"%s\"; strict, debug or defer_and_fuse is meant",
-                  unknown_mode);
+  if (unknown_mode) {
+    return TT_ERROR(VALUE,
+                    "TORCHTPU_EAGER_MODE is \"%s\"; strict, debug or defer_and_fuse is meant",
+                    unknown_mode);
+  }
+  // The bridge reads this one at the first fallback; a typing error should not wait for that.
+  const char *policy = getenv("TORCHTPU_FALLBACK");
+  if (policy && *policy && strcmp(policy, "warn") != 0 && strcmp(policy, "error") != 0 &&
+      strcmp(policy, "silent") != 0) {
+    return TT_ERROR(VALUE, "TORCHTPU_FALLBACK is \"%s\"; warn, error or silent is meant", policy);
+  }
+  return check_device_count();
 }
 
 static tt_status_t start_locked(void) {
@@ -131,6 +150,9 @@ tt_eager_mode_t tt_eager_mode(void) {
 
 tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) {
   tt_status_t s = TT_OK_STATUS;
+  if ((unsigned)mode > TT_MODE_DEFER_AND_FUSE) {
+    return TT_ERROR(VALUE, "there is no eager mode %d", (int)mode);
+  }
   read_environment();
   tt__lock();
   for (int d = 0; d < tt__engine.device_count; d++) s = tt_status_join(s, tt__flush_device(d));

@@ -55,6 +55,11 @@ tt_status_t tt_event_elapsed_ms(tt_event_t *start, tt_event_t *end, double *out_
     return TT_ERROR(INVALID_ARGUMENT,
                     "Both events must be recorded before calculating elapsed time.");
   }
+  if (start->device != end->device) {
+    return TT_ERROR(INVALID_ARGUMENT,
+                    "elapsed time needs two events of one device, not of tpu:%d and tpu:%d",
+                    start->device, end->device);
+  }
   *out_ms = tt_marker_time_ms(end->marker) - tt_marker_time_ms(start->marker);
   return TT_OK_STATUS;
 }

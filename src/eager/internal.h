@@ -230,6 +230,8 @@ tt_status_t tt__run(int device, tt_executable_t *executable, const tt_input_t *i
 tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks) TT_MUST_USE;
 // Keeps an error (taken over) that nobody waits for until tt__check_all.
 void tt__error_defer(int device, tt_status_t status);
+// The caller gets `status` at once (borrowed here): a shortage of memory is not told twice.
+void tt__error_told(int device, tt_status_t status);
 // Outside the lock: waits for all pending ones; the first failure.
 tt_status_t tt__check_all(int device) TT_MUST_USE;
 

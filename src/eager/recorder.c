@@ -213,7 +213,10 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
   } else {
     s = submit(n, frame, outs);
   }
-  if (__builtin_expect(s != NULL, 0)) tt__outs_drop(outs);
+  if (__builtin_expect(s != NULL, 0)) {
+    tt__error_told(device, s);
+    tt__outs_drop(outs);
+  }
   return s;
 }
 

@@ -72,9 +72,9 @@ static const uint8_t classes[TT_OP_COUNT] = {
 
 static tt_status_t check_class(const tt__infer_t *c) {
   tt_dtype_t d = tt__operand(c, 0)->dtype;
-  TT__REQUIRE(c, classes[c->node->op] >> tt_dtype_class(d) & 1, NULL,
-              "element type %s is not supported", tt_dtype_text(d));
-  return TT_OK_STATUS;
+  if (classes[c->node->op] >> tt_dtype_class(d) & 1) return TT_OK_STATUS;
+  return TT_ERROR(TYPE, "%s: element type %s is not supported", tt_op_infos[c->node->op].text,
+                  tt_dtype_text(d));
 }
 
 static tt_status_t check_pair(const tt__infer_t *c) {
@@ -156,8 +156,9 @@ tt_status_t tt__infer_compare(tt__infer_t *c) {
       fits = type == TT_COMPARE_DEFAULT;
   }
   TT__REQUIRE(c, fits, "c3", "compare_type %lld does not suit the element type", (long long)type);
-  TT__REQUIRE(c, cls != TT_CLASS_COMPLEX || how == TT_EQ || how == TT_NE, "c4",
-              "complex numbers have no order");
+  if (cls == TT_CLASS_COMPLEX && how != TT_EQ && how != TT_NE) {
+    return TT_ERROR(TYPE, "compare (compare_c4): complex numbers have no order");
+  }
   return one_like(c, TT_I1);
 }
 

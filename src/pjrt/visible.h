@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-// Writes the ordinals to use, each once, in the order given, out of `available` devices; all of them
-// where the variable is not set. `out_ordinals` has room for `available` of them. VALUE where the
-// text is malformed or names a device that is not there.
+// Writes the ordinals to use, each once, in the order given, out of `available` devices; all of
+// them where the variable is not set. `out_ordinals` has room for `available` of them. VALUE where
+// the text is malformed or names a device that is not there.
 tt_status_t tt_visible_devices(uint32_t available, uint32_t *out_ordinals,
                                uint32_t *out_count) TT_MUST_USE;
 

@@ -1,7 +1,5 @@
 """torch.tpu: the device's module, shaped like torch.cuda."""
 
-import os
-
 from torchtpu.tpu import _device_index as _utils_impl
 from torchtpu.tpu import amp
 from torchtpu.tpu.amp import get_amp_supported_dtype, is_bf16_supported
@@ -142,7 +140,3 @@ def __getattr__(name: str):
     if name == "_initialized":
         return is_initialized()
     raise AttributeError(f"module 'torch.tpu' has no attribute {name!r}")
-
-
-if os.environ.get("TORCHTPU_EAGER_MODE"):
-    set_eager_mode(os.environ["TORCHTPU_EAGER_MODE"])

@@ -7,6 +7,15 @@ from torchtpu import _C
 
 def device_index(device=None, *, optional: bool = True) -> int:
     """``device``: None (the current one), an index, "tpu", "tpu:1" or a torch.device."""
+    index = _index(device, optional)
+    if index > 0 and index >= _C.device_count():
+        raise RuntimeError(
+            f"invalid device ordinal: tpu:{index} of {_C.device_count()} device(s)"
+        )
+    return index
+
+
+def _index(device, optional: bool) -> int:
     if device is None:
         if not optional:
             raise ValueError("Expected a torch.device with an index or an integer, but got: None")
