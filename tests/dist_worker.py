@@ -1,0 +1,777 @@
+"""One rank of test_dist.py: runs the cases that its stdin names, and says how each went.
+
+Started as `dist_worker.py RANK SIZE STORE_FILE`. A line of stdin is `CASE MODE`, the answer one JSON line.
+Every rank knows every rank's inputs (`data`), so each checks its own results against the CPU.
+"""
+
+import contextlib
+import datetime
+import functools
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed import ReduceOp
+
+CASES: dict[str, dict] = {}
+FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+INTEGERS = (torch.int64, torch.int32, torch.uint8)
+DTYPES = (*FLOATS, *INTEGERS, torch.bool, torch.complex64)
+
+
+def case(sizes: tuple[int, ...] = (2,), modes: tuple[str, ...] = ("strict", "defer_and_fuse")):
+    """Registers a test: how many ranks it runs on, in which eager modes."""
+
+    def register(fn: Callable[[int, int], None]):
+        CASES[fn.__name__] = {"fn": fn, "sizes": sizes, "modes": modes}
+        return fn
+
+    return register
+
+
+def data(rank: int, shape=(5, 3), dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """What `rank` contributes: small integers, exact in every dtype, on the CPU."""
+    draw = torch.Generator().manual_seed(100 + rank)
+    values = torch.randint(1, 5, shape, generator=draw)
+    if dtype == torch.complex64:
+        return torch.complex(values.float(), values.float().flip(0) - 2)
+    return values % 2 == 0 if dtype == torch.bool else values.to(dtype)
+
+
+def same(got: torch.Tensor, want: torch.Tensor, **tolerance) -> None:
+    assert got.device.type == "tpu", got.device
+    torch.testing.assert_close(got.cpu(), want, **(tolerance or {"rtol": 0, "atol": 0}))
+
+
+def everyone(size: int, *args, **kw) -> list[torch.Tensor]:
+    return [data(k, *args, **kw) for k in range(size)]
+
+
+# --- reductions -----------------------------------------------------------------------------------
+
+OPS = {
+    "SUM": torch.add,
+    "PRODUCT": torch.mul,
+    "MIN": torch.minimum,
+    "MAX": torch.maximum,
+    "BAND": torch.bitwise_and,
+    "BOR": torch.bitwise_or,
+    "BXOR": torch.bitwise_xor,
+}
+
+
+def reduced(op: str, parts: list[torch.Tensor]) -> torch.Tensor:
+    """What c10d defines: a bool's sum is or, an integer's average truncates."""
+    dtype = parts[0].dtype
+    if dtype == torch.bool:
+        fold = {"SUM": torch.logical_or, "PRODUCT": torch.logical_and}.get(op, OPS.get(op))
+        if op in ("MIN", "MAX"):
+            fold = torch.logical_and if op == "MIN" else torch.logical_or
+        return functools.reduce(fold, parts)
+    if op == "AVG":
+        total = functools.reduce(torch.add, parts)
+        exact = dtype.is_floating_point or dtype.is_complex
+        return total / len(parts) if exact else total // len(parts)
+    return functools.reduce(OPS[op], parts)
+
+
+def defined(op: str, dtype: torch.dtype) -> bool:
+    if op in ("BAND", "BOR", "BXOR"):
+        return not (dtype.is_floating_point or dtype.is_complex)
+    if dtype.is_complex:
+        return op in ("SUM", "AVG")  # PyTorch itself refuses the product
+    return not (op == "AVG" and dtype == torch.bool)
+
+
+@case(sizes=(2, 3))
+def all_reduce(rank: int, size: int) -> None:
+    for dtype in DTYPES:
+        for op in (*OPS, "AVG"):
+            t = data(rank, dtype=dtype).to("tpu")
+            if not defined(op, dtype):
+                try:
+                    dist.all_reduce(t, getattr(ReduceOp, op))
+                except (RuntimeError, ValueError) as e:
+                    assert op in str(e).upper(), e
+                    assert "not defined for" in str(e) or "does not support" in str(e), e
+                else:
+                    raise AssertionError(f"{op} of {dtype} went through")
+                continue
+            dist.all_reduce(t, getattr(ReduceOp, op))
+            tolerance = {"rtol": 1e-2, "atol": 1e-2} if op == "AVG" else {}
+            same(t, reduced(op, everyone(size, dtype=dtype)), **tolerance)
+
+
+@case()
+def all_reduce_premul(rank: int, size: int) -> None:
+    for factor in (0.5, torch.tensor([3.0], device="tpu")):
+        t = data(rank).to("tpu")
+        dist.all_reduce(t, dist._make_nccl_premul_sum(factor))
+        same(t, sum(everyone(size)) * float(factor))
+
+
+@case()
+def all_reduce_views(rank: int, size: int) -> None:
+    base = data(rank, (6, 8)).to("tpu")
+    view = base[1:5, ::2].t()
+    dist.all_reduce(view)
+    want = data(rank, (6, 8))
+    want[1:5, ::2] = sum(everyone(size, (6, 8)))[1:5, ::2]
+    same(base, want)
+    empty = torch.empty(0, 4, device="tpu")
+    dist.all_reduce(empty)
+    assert empty.shape == (0, 4)
+    scalar = torch.tensor(float(rank + 1), device="tpu")
+    dist.all_reduce(scalar)
+    assert scalar.item() == size * (size + 1) / 2
+
+
+@case(sizes=(2, 3))
+def all_reduce_large(rank: int, size: int) -> None:
+    """Longer than a staging slot, and not a multiple of one."""
+    t = data(rank, (700_001,)).to("tpu")
+    dist.all_reduce(t)
+    same(t, sum(everyone(size, (700_001,))))
+
+
+@case(sizes=(2, 3))
+def reduce(rank: int, size: int) -> None:
+    for root in range(size):
+        t = data(rank).to("tpu")
+        dist.reduce(t, root, ReduceOp.MAX)
+        same(t, reduced("MAX", everyone(size)) if rank == root else data(rank))
+
+
+@case(sizes=(2, 3))
+def reduce_scatter(rank: int, size: int) -> None:
+    shapes = [(k + 2, 3) for k in range(size)]
+    ins = [data(rank * 10 + k, shapes[k]).to("tpu") for k in range(size)]
+    out = torch.empty(shapes[rank], device="tpu")
+    dist.reduce_scatter(out, ins)
+    same(out, sum(data(r * 10 + rank, shapes[rank]) for r in range(size)))
+    out = torch.empty(2, 3, dtype=torch.bfloat16, device="tpu")
+    whole = everyone(size, (2 * size, 3), torch.bfloat16)
+    dist.reduce_scatter_tensor(out, whole[rank].to("tpu"), ReduceOp.AVG)
+    want = (sum(w.float() for w in whole) / size)[2 * rank : 2 * rank + 2].bfloat16()
+    same(out, want, rtol=1e-2, atol=1e-2)
+
+
+# --- data movement --------------------------------------------------------------------------------
+
+
+@case(sizes=(2, 3))
+def broadcast(rank: int, size: int) -> None:
+    for root in range(size):
+        for dtype in DTYPES:
+            t = data(rank, dtype=dtype).to("tpu")
+            dist.broadcast(t, root)
+            same(t, data(root, dtype=dtype))
+
+
+@case(sizes=(2, 3))
+def all_gather(rank: int, size: int) -> None:
+    for dtype in DTYPES:
+        outs = [torch.zeros(5, 3, dtype=dtype, device="tpu") for _ in range(size)]
+        dist.all_gather(outs, data(rank, dtype=dtype).to("tpu"))
+        for k, out in enumerate(outs):
+            same(out, data(k, dtype=dtype))
+    outs = [torch.zeros(k, 2, device="tpu") for k in range(size)]  # rank 0 has nothing
+    dist.all_gather(outs, data(rank, (rank, 2)).to("tpu"))
+    for k, out in enumerate(outs):
+        same(out, data(k, (k, 2)))
+
+
+@case(sizes=(2, 3))
+def all_gather_into_tensor(rank: int, size: int) -> None:
+    mine = data(rank, (4, 3)).to("tpu").t().contiguous().t()
+    flat, stacked = torch.empty(4 * size, 3, device="tpu"), torch.empty(size, 4, 3, device="tpu")
+    dist.all_gather_into_tensor(flat, mine)
+    dist.all_gather_into_tensor(stacked, mine)
+    same(flat, torch.cat(everyone(size, (4, 3))))
+    same(stacked, torch.stack(everyone(size, (4, 3))))
+
+
+@case(sizes=(2, 3))
+def all_to_all(rank: int, size: int) -> None:
+    def part(source: int, to: int) -> torch.Tensor:
+        return data(10 * source + to, (source + 2 * to + 1, 2))
+
+    outs = [torch.empty(k + 2 * rank + 1, 2, device="tpu") for k in range(size)]
+    dist.all_to_all(outs, [part(rank, k).to("tpu") for k in range(size)])
+    for k, out in enumerate(outs):
+        same(out, part(k, rank))
+    # One tensor each, cut unevenly, then evenly.
+    out_splits = [k + 2 * rank + 1 for k in range(size)]
+    in_splits = [rank + 2 * k + 1 for k in range(size)]
+    out = torch.empty(sum(out_splits), 2, device="tpu")
+    whole = torch.cat([part(rank, k) for k in range(size)]).to("tpu")
+    dist.all_to_all_single(out, whole, out_splits, in_splits)
+    same(out, torch.cat([part(k, rank) for k in range(size)]))
+    out = torch.empty(2 * size, device="tpu")
+    dist.all_to_all_single(out, data(rank, (2 * size,)).to("tpu"))
+    same(out, torch.cat([data(k, (2 * size,))[2 * rank : 2 * rank + 2] for k in range(size)]))
+
+
+@case(sizes=(2, 3))
+def gather_scatter(rank: int, size: int) -> None:
+    root = size - 1
+    outs = [torch.empty(5, 3, device="tpu") for _ in range(size)] if rank == root else None
+    dist.gather(data(rank).to("tpu"), outs, dst=root)
+    for k, out in enumerate(outs or []):
+        same(out, data(k))
+    ins = [t.to("tpu") for t in everyone(size)] if rank == root else None
+    out = torch.empty(5, 3, device="tpu")
+    dist.scatter(out, ins, src=root)
+    same(out, data(rank))
+
+
+@case(sizes=(2, 3))
+def barriers(rank: int, size: int) -> None:
+    late = 0.2 if rank == 1 else 0.0
+    dist.barrier()
+    start = time.monotonic()
+    time.sleep(late)
+    dist.barrier()
+    assert time.monotonic() - start > 0.15
+    group = dist.new_group(timeout=datetime.timedelta(seconds=20))
+    dist.barrier(group=group, async_op=True).wait()
+    group._get_backend(torch.device("tpu")).monitored_barrier()  # dist's own wants gloo
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+@case(sizes=(2, 3))
+def send_receive(rank: int, size: int) -> None:
+    to, source = (rank + 1) % size, (rank - 1) % size
+    got = torch.empty(5, 3, device="tpu")
+    if rank == 0:
+        dist.send(data(rank).to("tpu"), to)
+        assert dist.recv(got, source) == source
+    else:
+        dist.recv(got, source)
+        dist.send(data(rank).to("tpu"), to)
+    same(got, data(source))
+    large = torch.empty(300_000, device="tpu")  # more than a ring holds, both ways at once
+    works = [dist.isend(data(rank, (300_000,)).to("tpu"), to), dist.irecv(large, source)]
+    for work in works:
+        work.wait()
+    same(large, data(source, (300_000,)))
+
+
+@case(sizes=(2,))
+def tags(rank: int, size: int) -> None:
+    if rank == 0:
+        dist.send(data(1).to("tpu"), 1, tag=1)
+        dist.send(data(2).to("tpu"), 1, tag=2)
+    else:
+        second, first = torch.empty(5, 3, device="tpu"), torch.empty(5, 3, device="tpu")
+        dist.recv(second, 0, tag=2)
+        dist.recv(first, 0, tag=1)
+        same(first, data(1))
+        same(second, data(2))
+
+
+@case(sizes=(2, 3))
+def batch_isend_irecv(rank: int, size: int) -> None:
+    to, source = (rank + 1) % size, (rank - 1) % size
+    got = torch.empty(5, 3, device="tpu")
+    ops = [
+        dist.P2POp(dist.isend, data(rank).to("tpu"), to),
+        dist.P2POp(dist.irecv, got, source),
+    ]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    same(got, data(source))
+
+
+@case(sizes=(2, 3))
+def receive_any(rank: int, size: int) -> None:
+    if rank != 0:
+        dist.send(data(rank).to("tpu"), 0, tag=9)
+        return
+    seen = []
+    for _ in range(size - 1):
+        got = torch.empty(5, 3, device="tpu")
+        seen.append(dist.recv(got, tag=9))
+        same(got, data(seen[-1]))
+    assert sorted(seen) == list(range(1, size))
+
+
+# --- asynchronous work ----------------------------------------------------------------------------
+
+
+@case()
+def async_work(rank: int, size: int) -> None:
+    t = data(rank).to("tpu")
+    work = dist.all_reduce(t, async_op=True)
+    t_before = data(rank).to("tpu") + 1  # other work goes on meanwhile
+    assert work.wait() and work.is_completed() and work.is_success()
+    same(t, sum(everyone(size)))
+    same(t_before, data(rank) + 1)
+    u = data(rank).to("tpu")
+    future = dist.all_reduce(u, async_op=True).get_future().then(lambda f: f.value()[0] * 2)
+    same(future.wait(), 2 * sum(everyone(size)))
+    # Fired at once, waited for at the end: the order of submission is the order of execution.
+    v = torch.ones(3, device="tpu")
+    works = [dist.all_reduce(v, async_op=True) for _ in range(1)]
+    many = [torch.full((2,), float(i), device="tpu") for i in range(20)]
+    works += [dist.all_reduce(m, async_op=True) for m in many]
+    for work in works:
+        work.wait()
+    for i, m in enumerate(many):
+        same(m, torch.full((2,), float(i * size)))
+
+
+@case()
+def async_reads_at_submission(rank: int, size: int) -> None:
+    """The input is the value at the call, whatever is written to the tensor later."""
+    t, outs = data(rank).to("tpu"), [torch.empty(5, 3, device="tpu") for _ in range(size)]
+    work = dist.all_gather(outs, t, async_op=True)
+    t.zero_()
+    work.wait()
+    for k, out in enumerate(outs):
+        same(out, data(k))
+
+
+@case()
+def coalescing(rank: int, size: int) -> None:
+    from torch.distributed.distributed_c10d import _coalescing_manager
+
+    ts = [data(rank, (k + 1,)).to("tpu") for k in range(3)]
+    with _coalescing_manager(device=torch.device("tpu")):
+        for t in ts:
+            dist.all_reduce(t)
+    for k, t in enumerate(ts):
+        same(t, sum(everyone(size, (k + 1,))))
+    outs = [torch.empty((k + 1) * size, device="tpu") for k in range(3)]
+    with _coalescing_manager(device=torch.device("tpu"), async_ops=True) as manager:
+        for k in range(3):
+            dist.all_gather_into_tensor(outs[k], data(rank, (k + 1,)).to("tpu"))
+    manager.wait()
+    for k in range(3):
+        same(outs[k], torch.cat(everyone(size, (k + 1,))))
+
+
+@case(sizes=(2, 3))
+def functional(rank: int, size: int) -> None:
+    import torch.distributed._functional_collectives as fc
+
+    group = dist.group.WORLD
+    t = data(rank, (2 * size, 3)).to("tpu")
+    parts = everyone(size, (2 * size, 3))
+    same(fc.all_reduce(t, "sum", group) + 0, sum(parts))
+    same(fc.all_gather_tensor(t, 0, group) + 0, torch.cat(parts))
+    same(
+        fc.reduce_scatter_tensor(t, "sum", 0, group) + 0,
+        sum(parts)[2 * rank : 2 * rank + 2],
+    )
+    same(
+        fc.all_to_all_single(t, None, None, group) + 0,
+        torch.cat([p[2 * rank : 2 * rank + 2] for p in parts]),
+    )
+    same(fc.broadcast(t, 1, group) + 0, parts[1])
+    reduced_list = fc.all_reduce_coalesced([t, t + 1], "sum", group)
+    same(reduced_list[1] + 0, sum(parts) + size)
+    same(t, parts[rank])  # functional: the input is left alone
+
+
+# --- groups and objects ---------------------------------------------------------------------------
+
+
+@case(sizes=(3,))
+def subgroups(rank: int, size: int) -> None:
+    pair, alone = dist.new_group([0, 2]), dist.new_group([1])
+    t = data(rank).to("tpu")
+    if rank != 1:
+        dist.all_reduce(t, group=pair)
+        same(t, data(0) + data(2))
+        u = data(rank).to("tpu")
+        dist.broadcast(u, src=2, group=pair)
+        same(u, data(2))
+        assert dist.get_rank(pair) == (0 if rank == 0 else 1)
+    else:
+        dist.all_reduce(t, group=alone)
+        same(t, data(1))
+
+
+@case(sizes=(2, 3))
+def objects(rank: int, size: int) -> None:
+    mine = {"rank": rank, "text": "x" * (10 + 1000 * rank)}
+    all_of = [{"rank": k, "text": "x" * (10 + 1000 * k)} for k in range(size)]
+    got: list = [None] * size
+    dist.all_gather_object(got, mine)
+    assert got == all_of
+    listed = [mine, 3] if rank == 1 else [None, None]
+    dist.broadcast_object_list(listed, src=1)
+    assert listed == [all_of[1], 3]
+    gathered = [None] * size if rank == 0 else None
+    dist.gather_object(mine, gathered, dst=0)
+    assert rank != 0 or gathered == all_of
+    out: list = [None]
+    dist.scatter_object_list(out, all_of if rank == 0 else None, src=0)
+    assert out == [mine]
+
+
+@case(modes=("strict",))
+def backend_names(rank: int, size: int) -> None:
+    """The world was made without naming a backend; then with gloo beside it, and by each name."""
+    assert dist.get_backend_config() == "tpu:tpu_dist"
+    assert dist.group.WORLD._get_backend(torch.device("tpu")).name() == "tpu_dist"
+    assert dist.get_default_backend_for_device("tpu") == "tpu_dist"
+    for name in ("tpu_dist", "tpu", "cpu:gloo,tpu:tpu_dist"):
+        group = dist.new_group(backend=name)
+        t = data(rank).to("tpu")
+        dist.all_reduce(t, group=group)
+        same(t, sum(everyone(size)))
+        model = nn.parallel.DistributedDataParallel(make_model().to("tpu"), process_group=group)
+        model(torch.ones(1, 8, device="tpu")).sum().backward()
+    on_cpu = data(rank)
+    dist.all_reduce(on_cpu, group=group)
+    torch.testing.assert_close(on_cpu, sum(everyone(size)))
+
+
+@case(modes=("strict",))
+def refused(rank: int, size: int) -> None:
+    """What is wrong on one rank alone is found before anything is sent."""
+    bad = {
+        "dense tpu tensors|No backend": lambda: dist.all_reduce(torch.ones(2)),
+        "expects|part has|cannot be cut|must|equal": lambda: dist.all_gather_into_tensor(
+            torch.empty(3, device="tpu"), torch.ones(2, device="tpu")
+        ),
+    }
+    for words, call in bad.items():
+        try:
+            call()
+        except (RuntimeError, ValueError) as e:
+            assert any(w in str(e) for w in words.split("|")), e
+        else:
+            raise AssertionError(f"no error with {words}")
+    t = torch.ones(2, device="tpu")
+    dist.all_reduce(t)  # the group works on
+    same(t, torch.full((2,), float(size)))
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def make_model(width: int = 16) -> nn.Module:
+    torch.manual_seed(3)
+    layers = [nn.Linear(8, width), nn.GELU(), nn.Linear(width, width), nn.LayerNorm(width)]
+    return nn.Sequential(*layers, nn.Linear(width, 4))
+
+
+def batches(steps: int, rows: int = 8) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    draw = torch.Generator().manual_seed(11)
+    return [
+        (torch.randn(rows, 8, generator=draw), torch.randn(rows, 4, generator=draw))
+        for _ in range(steps)
+    ]
+
+
+def train_alone(steps: int, accumulate: int = 1) -> dict[str, torch.Tensor]:
+    """The reference: the whole batch in one process, on the CPU."""
+    model = make_model()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for i, (x, y) in enumerate(batches(steps)):
+        (nn.functional.mse_loss(model(x), y) / accumulate).backward()
+        if (i + 1) % accumulate == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+    return {k: v.detach() for k, v in model.state_dict().items()}
+
+
+def close(got: dict[str, torch.Tensor], want: dict[str, torch.Tensor]) -> None:
+    assert got.keys() == want.keys()
+    for name, value in want.items():
+        same(got[name].detach(), value, rtol=2e-4, atol=2e-5)
+
+
+def share(t: torch.Tensor, rank: int, size: int) -> torch.Tensor:
+    return t.chunk(size)[rank].to("tpu")
+
+
+def train_ddp(rank: int, size: int, steps: int = 3, accumulate: int = 1, **options) -> None:
+    model = nn.parallel.DistributedDataParallel(make_model().to("tpu"), **options)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for i, (x, y) in enumerate(batches(steps)):
+        last = (i + 1) % accumulate == 0
+        with contextlib.nullcontext() if last else model.no_sync():
+            output = model(share(x, rank, size))
+            (nn.functional.mse_loss(output, share(y, rank, size)) / accumulate).backward()
+        if last:
+            optimizer.step()
+            optimizer.zero_grad()
+    close(model.module.state_dict(), train_alone(steps, accumulate))
+
+
+@case()
+def ddp(rank: int, size: int) -> None:
+    train_ddp(rank, size)
+
+
+@case(modes=("strict",))
+def ddp_small_buckets(rank: int, size: int) -> None:
+    train_ddp(rank, size, bucket_cap_mb=0.0005)
+
+
+@case()
+def ddp_bucket_view(rank: int, size: int) -> None:
+    train_ddp(rank, size, gradient_as_bucket_view=True)
+
+
+@case(modes=("strict",))
+def ddp_no_sync(rank: int, size: int) -> None:
+    train_ddp(rank, size, steps=4, accumulate=2)
+
+
+@case(modes=("strict",))
+def ddp_static_graph(rank: int, size: int) -> None:
+    train_ddp(rank, size, static_graph=True)
+
+
+@case(modes=("strict",))
+def ddp_comm_hook(rank: int, size: int) -> None:
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    model = nn.parallel.DistributedDataParallel(make_model().to("tpu"))
+    model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    x, y = batches(1)[0]
+    nn.functional.mse_loss(model(share(x, rank, size)), share(y, rank, size)).backward()
+    alone = make_model()
+    nn.functional.mse_loss(alone(x), y).backward()
+    for p, q in zip(model.module.parameters(), alone.parameters()):
+        same(p.grad, q.grad, rtol=3e-2, atol=3e-2)
+
+
+@case(modes=("strict",))
+def ddp_join(rank: int, size: int) -> None:
+    """Rank r has r + 1 batches: who is done shadows the others' collectives."""
+    model = nn.parallel.DistributedDataParallel(make_model().to("tpu"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    seen = 0
+    with model.join():
+        for x, y in batches(rank + 1):
+            nn.functional.mse_loss(model(x.to("tpu")), y.to("tpu")).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            seen += 1
+    assert seen == rank + 1
+    for p in model.module.parameters():
+        both = [torch.empty_like(p) for _ in range(size)]
+        dist.all_gather(both, p.detach())
+        same(both[0], both[1].cpu())
+
+
+@case()
+def fsdp2(rank: int, size: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    mesh = init_device_mesh("tpu", (size,))
+    model = make_model().to("tpu")
+    for layer in model:
+        if isinstance(layer, nn.Linear):
+            fully_shard(layer, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for x, y in batches(3):
+        nn.functional.mse_loss(model(share(x, rank, size)), share(y, rank, size)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    close({k: v.full_tensor() for k, v in model.state_dict().items()}, train_alone(3))
+
+
+@case(modes=("strict",))
+def fsdp2_mixed_precision(rank: int, size: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    model = make_model().to("tpu")
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    fully_shard(model, mesh=init_device_mesh("tpu", (size,)), mp_policy=policy)
+    x, y = batches(1)[0]
+    loss = nn.functional.mse_loss(model(share(x, rank, size)).float(), share(y, rank, size))
+    loss.backward()
+    alone = make_model()
+    nn.functional.mse_loss(alone(x), y).backward()
+    for p, q in zip(model.parameters(), alone.parameters()):
+        same(p.grad.full_tensor(), q.grad, rtol=0.1, atol=3e-2)
+
+
+@case()
+def dtensor(rank: int, size: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+
+    mesh = init_device_mesh("tpu", (size,))
+    a, b = data(0, (4, 6)), data(1, (6, 4))
+    da = distribute_tensor(a.to("tpu"), mesh, [Shard(1)])
+    db = distribute_tensor(b.to("tpu"), mesh, [Shard(0)])
+    product = da @ db  # partial sums
+    same(product.full_tensor(), a @ b)
+    rows = product.redistribute(mesh, [Shard(0)])
+    same(rows.to_local(), (a @ b).chunk(size)[rank])
+    columns = rows.redistribute(mesh, [Shard(1)])  # all_to_all
+    same(columns.to_local(), (a @ b).chunk(size, 1)[rank])
+    same(columns.redistribute(mesh, [Replicate()]).to_local(), a @ b)
+
+
+@case()
+def tensor_parallel(rank: int, size: int) -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    torch.manual_seed(5)
+    alone = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+    model = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 4))
+    model.load_state_dict(alone.state_dict())
+    model = parallelize_module(
+        model.to("tpu"),
+        init_device_mesh("tpu", (size,)),
+        {"0": ColwiseParallel(), "2": RowwiseParallel()},
+    )
+    x, y = batches(1)[0]
+    got = model(x.to("tpu"))
+    same(got.detach(), alone(x).detach(), rtol=1e-5, atol=1e-6)
+    nn.functional.mse_loss(got, y.to("tpu")).backward()
+    nn.functional.mse_loss(alone(x), y).backward()
+    for p, q in zip(model.parameters(), alone.parameters()):
+        same(p.grad.full_tensor(), q.grad, rtol=1e-4, atol=1e-6)
+
+
+@case(modes=("strict",))
+def checkpoint(rank: int, size: int) -> None:
+    """A sharded model saved by both ranks and loaded into another one, sharded too."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    where = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(where, src=0)
+    mesh = init_device_mesh("tpu", (size,))
+    model = make_model().to("tpu")
+    fully_shard(model, mesh=mesh)
+    dcp.save(model.state_dict(), checkpoint_id=where[0])
+    torch.manual_seed(99)
+    other = make_model().to("tpu")
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    fully_shard(other, mesh=mesh)
+    state = other.state_dict()
+    dcp.load(state, checkpoint_id=where[0])
+    other.load_state_dict(state)
+    close({k: v.full_tensor() for k, v in other.state_dict().items()}, make_model().state_dict())
+
+
+# --- faults: each breaks a group of its own; test_dist.py says what the error must name -----------
+
+
+def private_group(seconds: float) -> dist.ProcessGroup:
+    group = dist.new_group(timeout=datetime.timedelta(seconds=seconds))
+    dist.barrier(group=group, async_op=True).wait()
+    return group
+
+
+def message_of(call: Callable[[], object]) -> str:
+    try:
+        call()
+    except RuntimeError as e:
+        return f"{type(e).__name__}: {e}"
+    raise AssertionError("no error")
+
+
+@case(modes=())
+def other_dtype(rank: int, size: int) -> str:
+    group = private_group(20)
+    t = torch.ones(4, dtype=torch.float32 if rank == 0 else torch.bfloat16, device="tpu")
+    return message_of(lambda: dist.all_reduce(t, group=group))
+
+
+@case(modes=())
+def other_shape(rank: int, size: int) -> str:
+    group = private_group(20)
+    t = torch.ones(4 + rank, device="tpu")
+    return message_of(lambda: dist.all_reduce(t, group=group))
+
+
+@case(modes=())
+def other_collective(rank: int, size: int) -> str:
+    group = private_group(20)
+    t = torch.ones(4, device="tpu")
+    if rank == 0:
+        return message_of(lambda: dist.all_reduce(t, group=group))
+    return message_of(lambda: dist.broadcast(t, 0, group=group))
+
+
+@case(modes=())
+def stopped(rank: int, size: int) -> str:
+    """Rank 1 stops itself; the test lets it go on when rank 0 has answered."""
+    group = private_group(2)
+    if rank == 1:
+        os.kill(os.getpid(), 19)  # SIGSTOP
+        return ""
+    time.sleep(0.3)
+    return message_of(lambda: dist.all_reduce(torch.ones(4, device="tpu"), group=group))
+
+
+@case(modes=())
+def killed_all_reduce(rank: int, size: int) -> str:
+    if rank == 1:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), 9)).start()
+    t = torch.ones(1 << 18, device="tpu")
+
+    def forever() -> None:
+        while True:
+            dist.all_reduce(t, ReduceOp.MAX)
+
+    return message_of(forever)
+
+
+@case(modes=())
+def killed_barrier(rank: int, size: int) -> str:
+    if rank == 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), 9)
+    return message_of(dist.barrier)
+
+
+def serve(rank: int, size: int, store: str) -> None:
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what libraries print is no answer
+    torch.set_num_threads(1)
+    dist.init_process_group(
+        init_method=f"file://{store}",
+        rank=rank,
+        world_size=size,
+        timeout=datetime.timedelta(seconds=30),
+    )
+    for line in sys.stdin:
+        name, mode = line.split()
+        torch.tpu.set_eager_mode(mode)
+        torch.manual_seed(0)
+        answer = {"error": None, "value": None}
+        try:
+            answer["value"] = CASES[name]["fn"](rank, size)
+        except BaseException:
+            answer["error"] = traceback.format_exc()
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3])
