@@ -30,12 +30,16 @@ static size_t value_bytes(const tt__planner_t *p, tt_value_t v) {
   return tt_type_bytes(tt_graph_type(p->graph, v));
 }
 
+// From when on the step's results are in memory: a chain's members take turns.
+static uint32_t begin_of(const tt__step_t *s) { return s->chain_rows ? s->chain_begin : s->time; }
+
 // Whether write `w` of the step may go over what the buffer holds now.
 static bool can_write(const tt__planner_t *p, uint32_t buffer, const tt__step_t *s, uint32_t w) {
   const tt__buffer_t *b = &p->buffers[buffer];
   if (!b->writable) return false;
-  if (b->busy < s->time) return true;
-  if (b->busy > s->time) return false;
+  if (b->busy < begin_of(s)) return true;
+  if (b->busy != s->time) return false;
+  if (b->occupant != TT_NO_VALUE && p->values[b->occupant].spread) return false;
   bool found = false;
   for (uint32_t r = 0; r < s->read_count; r++) {
     if (tt__plan_root(p, s->reads[r]) != b->occupant) continue;
@@ -157,7 +161,7 @@ static tt_status_t assign_write(tt__planner_t *p, const tt__seq_t *seq, tt__step
   if (aliases && bytes && find_lender(p, seq, s, w, bytes, targets, aliases, &buffer))
     p->buffers[buffer].lent = true;
   else
-    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, s->time, info->last, &buffer));
+    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, begin_of(s), info->last, &buffer));
   occupy(p, buffer, v);
   info->reusable = true;
   return TT_OK_STATUS;
@@ -362,6 +366,8 @@ tt_status_t tt__buffer_pack(tt__planner_t *p) {
   for (uint32_t i = 0; i < p->buffer_count; i++) {
     tt__buffer_t *b = &p->buffers[i];
     if (b->fixed) continue;
+    const tt__step_t *last = step_at(&p->plan->main, b->end);
+    if (last && last->chain_rows) b->end = last->chain_end;
     b->ref = (tt__ref_t){TT__BASE_ARENA, 0};
     if (b->bytes) all[count++] = b;
   }

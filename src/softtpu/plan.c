@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "opt/opt.h"
 #include "softtpu/plan_internal.h"
+#include "softtpu/plan_rows.h"
 #include "softtpu/reference.h"
 
 static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
@@ -145,6 +146,7 @@ static tt_status_t assign_main(tt__planner_t *p) {
   const tt_block_t *main = p->graph->main;
   uint32_t *targets = TT_ARENA_ARRAY(&p->scratch, uint32_t, plan->output_count + 1);
   if (!targets) return no_memory();
+  tt__plan_rows_find(p, &plan->main);
   for (uint32_t j = 0; j < main->arg_count; j++) {
     tt_value_t arg = main->args[j];
     tt__value_t *info = &p->values[arg];
@@ -197,6 +199,7 @@ static tt_status_t plan_graph(tt_plan_t *plan) {
   if (!status) status = tt__buffer_pack(&p);
   if (!status) {
     tt__buffer_resolve(&p, &plan->main);
+    status = tt__plan_rows_join(&p, &plan->main);
     count_kernels(plan, &plan->main, 1);
   }
   tt_free(p.buffers);

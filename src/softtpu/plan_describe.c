@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "softtpu/plan_internal.h"
+#include "softtpu/plan_rows.h"
 #include "softtpu/tile.h"
 
 typedef struct text_s {
@@ -57,6 +58,11 @@ static void put_seq(text_t *t, const tt_plan_t *plan, const tt__seq_t *seq, int 
     put(t, " ->");
     for (uint32_t w = 0; w < s->write_count + copy; w++) put_ref(t, plan, s->out[w]);
     put(t, "\n");
+    if (strcmp(s->kind, "rows") == 0) {
+      const tt__chain_t *c = s->data;
+      const tt__seq_t members = {c->members, c->count};
+      put_seq(t, plan, &members, depth + 1);
+    }
     for (uint32_t k = 0; k < s->region_count; k++) {
       put(t, "%*sregion\n", depth * 2 + 1, "");
       put_seq(t, plan, &s->regions[k], depth + 1);

@@ -73,6 +73,9 @@ struct tt__step_s {
   uint32_t position;        // of its last node in its block
   uint32_t time, time_end;  // they differ where there are regions
   uint32_t visit;           // ordering's mark
+  // Member of a chain that runs band by band (plan_rows.c): its rows (0: none) and times.
+  int64_t chain_rows;
+  uint32_t chain_begin, chain_end;
   uint64_t cost;            // nanoseconds, roughly
 };
 
@@ -89,6 +92,7 @@ typedef struct tt__value_s {
   bool stored;    // must be in memory
   bool forced;    // in memory because a tile program could not be built through it
   bool reusable;  // memory may be taken over after the last use
+  bool spread;    // a chain's member reads more of it than its own rows: nothing goes over it
   bool via;       // some reader sees it through a view or a copy of its expression
   uint32_t uses;
   uint32_t stage, cluster;

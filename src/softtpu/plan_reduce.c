@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "softtpu/plan_fold.h"
+#include "softtpu/plan_rows.h"
 #include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
 
@@ -178,6 +179,24 @@ static tt_status_t run_reduce(const tt__step_t *s, const tt__run_t *run) {
                     job.partials + (size_t)(i * outputs) * r->fold.acc_bytes);
   tt__fold_finish(&r->fold, job.partials, outputs, job.out);
   return TT_OK_STATUS;
+}
+
+int64_t tt__plan_reduce_rows(const tt__step_t *s) {
+  if (s->run != run_reduce) return 0;
+  const reduce_t *r = s->data;
+  return r->inner == 1 && r->splits == 1 && r->reduced > 0 ? r->outer : 0;
+}
+
+const tt__tile_t *tt__plan_reduce_tile(const tt__step_t *s) {
+  return ((const reduce_t *)s->data)->tile;
+}
+
+void tt__plan_reduce_band(const tt__step_t *s, const tt__run_t *run, int64_t from, int64_t to) {
+  const reduce_t *r = s->data;
+  job_t job = {.r = r, .out = tt__at(run, s->out[0])};
+  for (uint32_t i = 0; i < s->read_count; i++) job.in[i] = tt__at(run, s->in[i]);
+  tt__fold_init(&r->fold, job.in[r->init], job.init);
+  run_rows(&job, from, to);
 }
 
 // --- planning ----------------------------------------------------------------------------------

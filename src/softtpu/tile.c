@@ -238,19 +238,24 @@ static void run_blocks(void *context, int64_t begin, int64_t end) {
   }
 }
 
-static void run_tiles(void *context, int64_t begin, int64_t end) {
-  const job_t *job = context;
-  const tt__tile_t *t = job->tile;
+void tt__tile_range(const tt__tile_t *t, char *const *in, char *const *out, int64_t from,
+                    int64_t to) {
   _Alignas(64) char slots[TT__TILE_SCRATCH];
   tt__exec_t x;
-  tt__tile_begin(&x, t, job->in, job->out, slots);
-  int64_t last = end * t->step < t->total ? end * t->step : t->total;
-  for (int64_t at = begin * t->step; at < last;) {
-    int64_t n = last - at < t->step ? last - at : t->step;
+  tt__tile_begin(&x, t, in, out, slots);
+  for (int64_t at = from; at < to;) {
+    int64_t n = to - at < t->step ? to - at : t->step;
     if (t->row && n > t->row - at % t->row) n = t->row - at % t->row;
     tt__tile_at(&x, at, n);
     at += n;
   }
+}
+
+static void run_tiles(void *context, int64_t begin, int64_t end) {
+  const job_t *job = context;
+  const tt__tile_t *t = job->tile;
+  int64_t last = end * t->step < t->total ? end * t->step : t->total;
+  tt__tile_range(t, job->in, job->out, begin * t->step, last);
 }
 
 void tt__tile_run(const tt__tile_t *t, const tt__run_t *run, char *const *in, char *const *out) {

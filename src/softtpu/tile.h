@@ -88,6 +88,9 @@ void tt__tile_begin(tt__exec_t *x, const tt__tile_t *tile, char *const *in, char
                     char *slots);
 // Evaluates points [at, at + n), n <= tile->step, and stores them. Not for blocked tiles.
 void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n);
+// Points [from, to) on the calling thread. Not for blocked tiles.
+void tt__tile_range(const tt__tile_t *tile, char *const *in, char *const *out, int64_t from,
+                    int64_t to);
 // All points of the tile program, in parallel where that pays.
 void tt__tile_run(const tt__tile_t *tile, const tt__run_t *run, char *const *in, char *const *out);
 

@@ -284,5 +284,54 @@ TEST(kernels_are_chosen) {
   tt_graph_destroy(graph);
 }
 
-TEST_MAIN(kernels_are_chosen, arg_reductions, sorts, windows, gathers_and_scatters, convolutions,
-          large_reductions, matrix_products, attention_shapes)
+// Softmax of scaled, biased scores and a normalisation of its result, gradient-like second readers
+// included: steps over the same rows that run band by band.
+static tt_value_t row_chain(int64_t rows, int64_t columns, tt_value_t *out, bool keep_scores) {
+  const int64_t shape[3] = {4, rows / 4, columns};
+  tt_value_t x = argument(TT_F32, 3, shape), bias = argument(TT_F32, 2, shape + 1);
+  tt_value_t weight = argument(TT_F32, 1, shape + 2), residual = argument(TT_F32, 3, shape);
+  bias = tt_emit_broadcast_in_dim(&build, bias, 3, shape, DIMS(1, 2));
+  tt_value_t scores = tt_emit_binary(&build, TT_OP_ADD, x, bias);
+  tt_value_t most = tt_emit_reduce(&build, TT_OP_MAXIMUM, scores, DIMS(2), 1, true);
+  most = tt_emit_broadcast_to(&build, most, 3, shape);
+  tt_value_t e = tt_emit_binary(&build, TT_OP_SUBTRACT, scores, most);
+  e = tt_emit_unary(&build, TT_OP_EXPONENTIAL, e);
+  tt_value_t sum = tt_emit_reduce(&build, TT_OP_ADD, e, DIMS(2), 1, true);
+  tt_value_t y =
+      tt_emit_binary(&build, TT_OP_DIVIDE, e, tt_emit_broadcast_to(&build, sum, 3, shape));
+  y = tt_emit_binary(&build, TT_OP_ADD, y, residual);
+  tt_value_t mean = tt_emit_reduce(&build, TT_OP_ADD, y, DIMS(2), 1, true);
+  mean =
+      tt_emit_binary(&build, TT_OP_DIVIDE, mean,
+                     tt_emit_broadcast_to(&build, tt_emit_scalar(&build, TT_F32, (double)columns),
+                                          3, DIMS(4, rows / 4, 1)));
+  tt_value_t d =
+      tt_emit_binary(&build, TT_OP_SUBTRACT, y, tt_emit_broadcast_to(&build, mean, 3, shape));
+  weight = tt_emit_broadcast_in_dim(&build, weight, 3, shape, DIMS(2));
+  out[0] = tt_emit_binary(&build, TT_OP_MULTIPLY, d, weight);
+  out[1] = sum;
+  out[2] = keep_scores ? scores : mean;
+  return x;
+}
+
+TEST(rows_run_in_bands) {
+  static const int64_t shapes[][2] = {{512, 128}, {256, 1000}, {2048, 9}, {64, 5000}, {260, 67}};
+  for (int s = 0; s < 5; s++)
+    for (int variant = 0; variant < 8; variant++) {
+      start();
+      tt_value_t out[3];
+      row_chain(shapes[s][0], shapes[s][1], out, (variant & 1) != 0);
+      if (variant & 2) graph->donations[0] = TT_DONATE;
+      if (variant & 4) graph->donations[1] = graph->donations[3] = TT_DONATE;
+      finish(out, 3, 200.0, false);  // the differences lose places
+    }
+  start();
+  tt_value_t out[3];
+  row_chain(512, 128, out, false);
+  EXPECT_OK(tt_graph_return(graph, graph->main, out, 1));
+  EXPECT(listing_has("rows:"));
+  tt_graph_destroy(graph);
+}
+
+TEST_MAIN(kernels_are_chosen, rows_run_in_bands, arg_reductions, sorts, windows,
+          gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
