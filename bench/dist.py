@@ -2,7 +2,7 @@
 
     python bench/dist.py
 
-The two take turns at each size and the best of the repeats counts, so that both see the same machine.
+The two take turns at each size and the best of the repeats counts: both see the same machine.
 Prints microseconds a call and tpu_dist's share of gloo's time; below 1 tpu_dist is faster.
 """
 

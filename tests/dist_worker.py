@@ -1,6 +1,7 @@
 """One rank of test_dist.py: runs the cases that its stdin names, and says how each went.
 
-Started as `dist_worker.py RANK SIZE STORE_FILE`. A line of stdin is `CASE MODE`, the answer one JSON line.
+Started as `dist_worker.py RANK SIZE STORE_FILE`. Each line of stdin is `CASE MODE`, each answer one
+line of JSON.
 Every rank knows every rank's inputs (`data`), so each checks its own results against the CPU.
 """
 

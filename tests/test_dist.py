@@ -1,7 +1,7 @@
-"""`tpu_dist` between processes: collectives, messages, training and faults (the cases: dist_worker.py).
+"""`tpu_dist` between processes: collectives, messages, training, faults. The cases: dist_worker.py.
 
-The ranks of a world live for the whole file, because starting one costs more than all its cases; a case
-that fails costs its world, and the next one gets a new one.
+The ranks of a world live for the whole file, because starting one costs more than all its cases; a
+case that fails costs its world, and the next one gets a new one.
 """
 
 import atexit

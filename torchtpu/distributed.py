@@ -20,8 +20,8 @@ def _create(store, rank: int, size: int, timeout: datetime.timedelta):
 def _set_defaults() -> None:
     """Makes tpu_dist the default backend of every group that has it.
 
-    PyTorch 2.13 takes gloo for the default of a group that names no backend, and none at all for one
-    that names several ("cpu:gloo,tpu:tpu_dist"). DDP asks for the default and fails on both.
+    PyTorch 2.13 takes gloo for the default of a group that names no backend, and none at all for
+    one that names several ("cpu:gloo,tpu:tpu_dist"). DDP asks for the default and fails on both.
     """
     c10d = dist.distributed_c10d
     make = c10d._new_process_group_helper
@@ -42,7 +42,7 @@ def _set_defaults() -> None:
 
 
 def register() -> None:
-    """Makes the names `tpu_dist` and `tpu` known to torch.distributed. Calling it again is harmless."""
+    """Makes `tpu_dist` and `tpu` known to torch.distributed. Calling it again is harmless."""
     if not dist.is_available():
         return
     for name in ("tpu_dist", "tpu"):

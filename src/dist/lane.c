@@ -10,7 +10,25 @@ struct tt_lane_s {
   pthread_t thread;
   tt_lane_task_t *head, *tail;
   bool ending;
+  void *scratch;  // only the lane's thread uses it
+  size_t scratch_bytes, kept_bytes;
 };
+
+// Fresh pages for every large task would cost more than copying the data does.
+void *tt_lane_scratch(tt_lane_t *lane, size_t bytes) {
+  if (bytes <= lane->scratch_bytes) return lane->scratch;
+  tt_free(lane->scratch);
+  lane->scratch = tt_alloc_aligned(64, bytes);
+  lane->scratch_bytes = lane->scratch ? bytes : 0;
+  return lane->scratch;
+}
+
+static void trim(tt_lane_t *lane) {
+  if (lane->scratch_bytes <= lane->kept_bytes) return;
+  tt_free(lane->scratch);
+  lane->scratch = NULL;
+  lane->scratch_bytes = 0;
+}
 
 static void *serve(void *argument) {
   tt_lane_t *lane = argument;
@@ -24,15 +42,17 @@ static void *serve(void *argument) {
     bool cancelled = lane->ending;
     pthread_mutex_unlock(&lane->lock);
     task->run(task, cancelled);
+    trim(lane);
     pthread_mutex_lock(&lane->lock);
   }
   pthread_mutex_unlock(&lane->lock);
   return NULL;
 }
 
-tt_status_t tt_lane_create(tt_lane_t **out_lane) {
+tt_status_t tt_lane_create(size_t kept_bytes, tt_lane_t **out_lane) {
   tt_lane_t *lane = tt_alloc_zeroed(sizeof *lane);
   if (!lane) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a thread");
+  lane->kept_bytes = kept_bytes;
   pthread_mutex_init(&lane->lock, NULL);
   pthread_cond_init(&lane->change, NULL);
   if (pthread_create(&lane->thread, NULL, serve, lane)) {
@@ -54,6 +74,7 @@ void tt_lane_destroy(tt_lane_t *lane) {
   pthread_join(lane->thread, NULL);
   pthread_cond_destroy(&lane->change);
   pthread_mutex_destroy(&lane->lock);
+  tt_free(lane->scratch);
   tt_free(lane);
 }
 

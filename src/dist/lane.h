@@ -2,6 +2,8 @@
 #ifndef TT_DIST_LANE_H_
 #define TT_DIST_LANE_H_
 
+#include <stddef.h>
+
 #include "base/status.h"
 
 typedef struct tt_lane_s tt_lane_t;  // thread-safe
@@ -12,8 +14,11 @@ typedef struct tt_lane_task_s {
   void (*run)(struct tt_lane_task_s *task, bool cancelled);
 } tt_lane_task_t;
 
-tt_status_t tt_lane_create(tt_lane_t **out_lane) TT_MUST_USE;
+// kept_bytes: how much scratch memory an idle lane holds on to.
+tt_status_t tt_lane_create(size_t kept_bytes, tt_lane_t **out_lane) TT_MUST_USE;
 void tt_lane_destroy(tt_lane_t *lane);  // cancels what has not begun, waits for what has; NULL-safe
+// Memory for the running task, until it ends; NULL when there is none. One call a task.
+void *tt_lane_scratch(tt_lane_t *lane, size_t bytes) TT_MUST_USE;
 void tt_lane_push(tt_lane_t *lane, tt_lane_task_t *task);
 
 #endif  // TT_DIST_LANE_H_

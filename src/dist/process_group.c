@@ -7,6 +7,10 @@
 #include "dist/lane.h"
 #include "dist/work.h"
 
+// Staging memory that an idle group holds on to, for collectives and for each direction and peer.
+#define KEPT_FOR_COLLECTIVES (((size_t)64 << 20) + 4096)
+#define KEPT_FOR_MESSAGES ((size_t)4 << 20)
+
 struct tt_process_group_s {
   tt_group_t *group;
   double timeout_s;
@@ -15,18 +19,19 @@ struct tt_process_group_s {
   tt_lane_t **senders, **receivers;  // one a peer, made at the first message; [size]: from any
 };
 
-// A tensor of the job with its own copy of the metadata, and the host memory it is staged in.
+// A tensor of the job with its own copy of the metadata, and the lane's memory it is staged in.
 typedef struct side_s {
   tt_tensor_t tensor;
   tt_snapshot_t *snapshot;  // inputs: the dense value at submission
   char *host;
-  size_t elements;
+  size_t elements, bytes;
   int64_t dims[2 * 16];
 } side_t;
 
 typedef struct task_s {
   tt_lane_task_t lane;
   tt_process_group_t *owner;
+  tt_lane_t *runs_on;
   tt_work_t *work;
   tt_job_kind_t kind;
   tt_reduce_op_t op;
@@ -51,7 +56,6 @@ static void task_destroy(task_t *task) {
     side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
     tt_snapshot_release(side->snapshot);
     if (side->tensor.storage) tt_storage_release(side->tensor.storage);
-    tt_free(side->host);
   }
   tt_work_release(task->work);
   tt_free(task->ins);
@@ -71,9 +75,7 @@ static tt_status_t side_init(side_t *side, const tt_tensor_t *tensor, bool input
   side->tensor.sizes = side->dims;
   side->tensor.strides = side->dims + 16;
   side->elements = elements_of(tensor);
-  size_t bytes = side->elements * tt_dtype_size((tt_dtype_t)tensor->dtype);
-  side->host = tt_alloc_aligned(64, bytes ? bytes : 1);
-  if (!side->host) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no host memory for %zu bytes", bytes);
+  side->bytes = side->elements * tt_dtype_size((tt_dtype_t)tensor->dtype);
   return input ? tt_eager_snapshot(tensor, &side->snapshot) : TT_OK_STATUS;
 }
 
@@ -220,19 +222,16 @@ static tt_status_t run_each(const task_t *task, tt_group_t *g) {
 }
 
 static tt_status_t run_messages(const task_t *task, tt_group_t *g, uint32_t *out_source) {
-  size_t element = tt_dtype_size(task->dtype);
   for (uint32_t i = 0; i < task->in_count; i++) {
     const side_t *side = &task->ins[i];
-    TT_RETURN_IF_ERROR(
-        tt_group_send(g, side->host, side->elements * element, task->root, task->tag));
+    TT_RETURN_IF_ERROR(tt_group_send(g, side->host, side->bytes, task->root, task->tag));
   }
   for (uint32_t i = 0; i < task->out_count; i++) {
     side_t *side = &task->outs[i];
-    size_t bytes = side->elements * element;
     *out_source = task->root;
     TT_RETURN_IF_ERROR(task->kind == TT_JOB_RECEIVE_ANY
-                           ? tt_group_receive_any(g, side->host, bytes, task->tag, out_source)
-                           : tt_group_receive(g, side->host, bytes, task->root, task->tag));
+                           ? tt_group_receive_any(g, side->host, side->bytes, task->tag, out_source)
+                           : tt_group_receive(g, side->host, side->bytes, task->root, task->tag));
   }
   return TT_OK_STATUS;
 }
@@ -278,13 +277,29 @@ static tt_status_t write_back(task_t *task) {
   return TT_OK_STATUS;
 }
 
-static tt_status_t task_work(task_t *task, uint32_t *out_source) {
-  tt_group_t *g = task->owner->group;
-  size_t element = tt_dtype_size(task->dtype);
+// Gives every side its place in the lane's memory and reads the inputs into theirs.
+static tt_status_t stage(task_t *task) {
+  size_t total = 64;
+  for (uint32_t i = 0; i < task->in_count; i++) total += tt_align_up(task->ins[i].bytes, 64);
+  for (uint32_t i = 0; i < task->out_count; i++) total += tt_align_up(task->outs[i].bytes, 64);
+  char *at = tt_lane_scratch(task->runs_on, total);
+  if (!at) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no host memory for %zu bytes", total);
   for (uint32_t i = 0; i < task->in_count; i++) {
     side_t *side = &task->ins[i];
-    TT_RETURN_IF_ERROR(tt_snapshot_read(side->snapshot, side->host, side->elements * element));
+    side->host = at;
+    at += tt_align_up(side->bytes, 64);
+    TT_RETURN_IF_ERROR(tt_snapshot_read(side->snapshot, side->host, side->bytes));
   }
+  for (uint32_t i = 0; i < task->out_count; i++) {
+    task->outs[i].host = at;
+    at += tt_align_up(task->outs[i].bytes, 64);
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t task_work(task_t *task, uint32_t *out_source) {
+  tt_group_t *g = task->owner->group;
+  TT_RETURN_IF_ERROR(stage(task));
   tt_group_set_timeout(g, task->timeout_s);
   switch (task->kind) {
     case TT_JOB_BARRIER:
@@ -340,7 +355,7 @@ tt_status_t tt_process_group_create(uint32_t rank, uint32_t size, double timeout
     pthread_mutex_init(&group->lock, NULL);
     status = tt_group_create(rank, size, timeout_s, exchange, context, &group->group);
   }
-  if (!status) status = tt_lane_create(&group->collectives);
+  if (!status) status = tt_lane_create(KEPT_FOR_COLLECTIVES, &group->collectives);
   if (status) {
     if (group) tt_group_destroy(group->group);
     tt_free(lanes);
@@ -381,7 +396,7 @@ static tt_status_t lane_for(tt_process_group_t *group, const tt_job_t *job, tt_l
     place = &(job->kind == TT_JOB_SEND ? group->senders : group->receivers)[job->root];
   }
   pthread_mutex_lock(&group->lock);
-  tt_status_t status = *place ? TT_OK_STATUS : tt_lane_create(place);
+  tt_status_t status = *place ? TT_OK_STATUS : tt_lane_create(KEPT_FOR_MESSAGES, place);
   *out_lane = *place;
   pthread_mutex_unlock(&group->lock);
   return status;
@@ -395,6 +410,7 @@ tt_status_t tt_process_group_submit(tt_process_group_t *group, const tt_job_t *j
   if (!task) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a job");
   task->lane.run = task_run;
   task->owner = group;
+  task->runs_on = lane;
   task->kind = job->kind;
   task->op = job->op;
   task->root = job->root;
