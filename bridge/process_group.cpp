@@ -1,11 +1,14 @@
 #include "process_group.hpp"
 
 #include <ATen/ops/mul.h>
+#include <c10/core/Event.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
 #include "dist/process_group.h"
 #include "status.hpp"
@@ -336,7 +339,39 @@ class TpuDist : public c10d::Backend {
   vector<Tensor> coalesced_outputs_;
 };
 
+// What DDP's logger measures the steps of an iteration with: the device's events, not the host
+// clock.
+class TpuTimer : public c10d::Timer {
+ public:
+  explicit TpuTimer(c10::Device device) : device_(device) {}
+  void record(Event event) override {
+    Timer::record(event);
+    auto &place = events_[static_cast<size_t>(event)];
+    place.emplace(tt::kTpu, c10::EventFlag::BACKEND_DEFAULT);
+    place->record(c10::impl::VirtualGuardImpl(tt::kTpu).getStream(device_));
+  }
+  std::optional<int64_t> measureDifference(Event start, Event end) override {
+    auto &from = events_[static_cast<size_t>(start)], &to = events_[static_cast<size_t>(end)];
+    if (!from || !to) return std::nullopt;
+    from->synchronize();
+    to->synchronize();
+    double ms = from->elapsedTime(*to);
+    if (ms < 0) return std::nullopt;  // one of them is of an earlier iteration
+    return static_cast<int64_t>(ms * 1e6);
+  }
+
+ private:
+  c10::Device device_;
+  std::array<std::optional<c10::Event>, 5> events_;
+};
+
 }  // namespace
+
+namespace c10d {
+namespace {
+C10_REGISTER_TYPED_CLASS(TimerRegistry, tt::kTpu, TpuTimer)
+}
+}  // namespace c10d
 
 PyObject *tt::py_process_group_create(PyObject *, PyObject *args) {
   PyObject *store = nullptr;

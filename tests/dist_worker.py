@@ -512,6 +512,7 @@ def train_ddp(rank: int, size: int, steps: int = 3, accumulate: int = 1, **optio
             optimizer.step()
             optimizer.zero_grad()
     close(model.module.state_dict(), train_alone(steps, accumulate))
+    assert model._get_ddp_logging_data()["avg_backward_compute_time"] > 0  # ns, by device events
 
 
 @case()
