@@ -1,4 +1,5 @@
 // Copies into, out of and between devices.
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <ATen/ops/_local_scalar_dense_native.h>
@@ -66,6 +67,7 @@ at::Tensor copy_from_and_resize(const at::Tensor &src, const at::Tensor &dst) {
 at::Tensor &copy_(at::Tensor &self, const at::Tensor &src, bool non_blocking) {
   if (self.is_same(src)) return self;
   TORCH_CHECK(src.defined(), "copy_: the source is undefined");
+  at::assert_no_internal_overlap(self);
   if (src._is_zerotensor()) return self.zero_();
   // Checks that src broadcasts to self, in PyTorch's words.
   at::Tensor expanded = src.sizes() == self.sizes() ? src : src.expand(self.sizes());

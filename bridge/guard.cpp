@@ -76,9 +76,11 @@ class TpuGuard final : public c10::impl::DeviceGuardImplInterface {
     TT_CALL(tt_eager_synchronize(device < 0 ? current : device));
   }
 
-  void record(void **event, const Stream &stream, const DeviceIndex,
+  void record(void **event, const Stream &stream, const DeviceIndex device,
               const c10::EventFlag) const override {
     status_check_fork();
+    TORCH_CHECK(!*event || device == stream.device_index(), "an event of tpu:", int{device},
+                " cannot be recorded on a stream of ", stream.device());
     if (!*event) {
       tt_event_t *made = nullptr;
       TT_CALL(tt_event_create(stream.device_index(), &made));

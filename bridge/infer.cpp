@@ -344,7 +344,7 @@ tt_status_t infer(void *, const tt_call_t *call, tt_inferred_t *out) {
     return call->variant == TT_FUNCTIONAL ? infer_functional(*form, *call, arguments, out)
                                           : infer_mutating(*form, *call, arguments, out);
   } catch (...) {
-    return status_from_exception(std::current_exception());
+    return status_from_exception(python_assertion_as_error(std::current_exception()));
   }
 }
 

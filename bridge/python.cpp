@@ -1,6 +1,9 @@
 #include "python.hpp"
 
 #include <Python.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/Exceptions.h>
+#include <torch/csrc/utils/pybind.h>
 
 #include <cstdio>
 #include <cstring>
@@ -54,6 +57,30 @@ void python_import_meta_kernels() {
   static bool done = false;
   if (done) return;
   done = call_bool("torch._meta_registrations", nullptr, nullptr);
+}
+
+std::exception_ptr python_assertion_as_error(std::exception_ptr error) {
+  auto converted = [&](PyObject *type, PyObject *value) {
+    if (!PyErr_GivenExceptionMatches(type, PyExc_AssertionError)) return error;
+    PyObject *text = PyObject_Str(value ? value : Py_None);
+    const char *words = text ? PyUnicode_AsUTF8(text) : nullptr;
+    std::string message = words ? words : "a check of the arguments failed";
+    Py_XDECREF(text);
+    PyErr_Clear();
+    return std::make_exception_ptr(
+        c10::Error({__func__, __FILE__, static_cast<uint32_t>(__LINE__)}, std::move(message)));
+  };
+  try {
+    std::rethrow_exception(error);
+  } catch (python_error &python) {
+    Gil gil;
+    return converted(python.type, python.value);
+  } catch (pybind11::error_already_set &python) {
+    Gil gil;
+    return converted(python.type().ptr(), python.value().ptr());
+  } catch (...) {
+    return error;
+  }
 }
 
 bool python_install_decomposition(const char *op) {

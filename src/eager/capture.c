@@ -395,6 +395,15 @@ static void drop_fresh(const tt_capture_t *c, tt_storage_t **fresh) {
   }
 }
 
+// The results of a run that failed: each holds one reference among others, an input's storage too.
+static void drop_results(tt_outs_t *outs) {
+  for (uint32_t i = 0; i < outs->count; i++) {
+    tt_storage_t *s = outs->items[i].storage;
+    if (atomic_fetch_sub(&s->refs, 1) == 1) tt__storage_discard(s);
+  }
+  tt_outs_deinit(outs);
+}
+
 static tt_status_t run_with(tt_capture_t *c, const tt_tensor_t *inputs, tt_input_t *arguments,
                             tt_buffer_t **buffers, tt_storage_t **fresh, bool donate,
                             tt_outs_t *outs) {
@@ -428,7 +437,7 @@ static tt_status_t run(tt_capture_t *c, const tt_tensor_t *inputs, uint32_t coun
   tt_storage_t **fresh = (tt_storage_t **)(void *)(memory + argument_bytes + buffer_bytes);
   memset(fresh, 0, c->fresh_count * sizeof(tt_storage_t *));
   tt_status_t s = run_with(c, inputs, arguments, buffers, fresh, alone, outs);
-  if (s) tt__outs_drop(outs);
+  if (s) drop_results(outs);
   drop_fresh(c, fresh);
   tt_free(memory);
   return s;

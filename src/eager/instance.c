@@ -301,11 +301,13 @@ static tt_status_t infer(tt__instance_t *n, const tt__frame_t *frame, tt_inferre
   return tt__engine.hooks.infer(tt__engine.hooks.context, frame->call, inferred);
 }
 
-// What an op cannot do for an element type is the CPU's to try: it can, or it says so as PyTorch
-// does.
-static tt_status_t as_unlowered(const tt__instance_t *n, tt_status_t status) {
+// An op that an element type does not have is "not implemented" in PyTorch's words, and not one
+// that the CPU should try: it has no answer either.
+static tt_status_t as_unimplemented(const tt_call_t *call, tt_status_t status) {
   if (tt_status_code(status) != TT_TYPE) return status;
-  tt_status_t s = TT_ERROR(UNIMPLEMENTED, "lower: %s: %s", n->name, tt_status_message(status));
+  char text[512];
+  tt_status_t s = TT_ERROR(UNIMPLEMENTED, "%s: %s", tt__describe_call(call, text, sizeof text),
+                           tt_status_message(status));
   tt_status_release(status);
   return s;
 }
@@ -327,7 +329,7 @@ static tt_status_t build(tt__instance_t *n, const tt__frame_t *frame) {
   tt_arena_deinit(&arena);
   TT_RETURN_IF_ERROR(s);
   s = tt__lower_new_instance(n);
-  if (s) s = as_unlowered(n, s);
+  if (s) s = as_unimplemented(frame->call, s);
   if (s && tt_status_code(s) == TT_UNIMPLEMENTED) {
     n->unsupported = s;
     return TT_OK_STATUS;
