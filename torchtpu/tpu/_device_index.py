@@ -9,9 +9,7 @@ def device_index(device=None, *, optional: bool = True) -> int:
     """``device``: None (the current one), an index, "tpu", "tpu:1" or a torch.device."""
     index = _index(device, optional)
     if index > 0 and index >= _C.device_count():
-        raise RuntimeError(
-            f"invalid device ordinal: tpu:{index} of {_C.device_count()} device(s)"
-        )
+        raise RuntimeError(f"invalid device ordinal: tpu:{index} of {_C.device_count()} device(s)")
     return index
 
 
