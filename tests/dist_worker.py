@@ -751,6 +751,14 @@ def killed_barrier(rank: int, size: int) -> str:
     return message_of(dist.barrier)
 
 
+@case(modes=())
+def killed_receive_any(rank: int, size: int) -> str:
+    if rank == 1:
+        time.sleep(0.3)
+        os.kill(os.getpid(), 9)
+    return message_of(lambda: dist.recv(torch.empty(4, device="tpu")))
+
+
 def serve(rank: int, size: int, store: str) -> None:
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what libraries print is no answer

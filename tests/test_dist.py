@@ -147,7 +147,7 @@ def test_stopped_rank() -> None:
     assert not any(a["error"] for a in ranks.run("all_reduce_views"))
 
 
-@pytest.mark.parametrize("name", ["killed_all_reduce", "killed_barrier"])
+@pytest.mark.parametrize("name", ["killed_all_reduce", "killed_barrier", "killed_receive_any"])
 def test_killed_rank(name: str) -> None:
     """kill -9 of a rank is an error on the other one at once, not after the timeout of 30 s."""
     ranks = world(2)

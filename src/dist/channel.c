@@ -1,6 +1,8 @@
 // Point to point: a byte ring for each ordered pair of ranks, in the receiver's segment.
+#define _GNU_SOURCE
 #include <sched.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/alloc.h"
 #include "dist/group.h"
@@ -189,10 +191,32 @@ static tt_status_t poll_peer(tt_group_t *group, uint32_t from, uint32_t tag, boo
   return TT_OK_STATUS;
 }
 
+// Between two looks at every peer. *out_gone: why nobody can send any more, when all are gone.
+static tt_status_t pause_polling(tt_group_t *group, uint32_t round, tt_status_t *out_gone) {
+  TT_RETURN_IF_ERROR(tt__group_check(group));
+  if (round < 100) {
+    sched_yield();
+    return TT_OK_STATUS;
+  }
+  nanosleep(&(struct timespec){0, 200000}, NULL);
+  if (round % 100) return TT_OK_STATUS;
+  tt_status_t failure = TT_OK_STATUS;
+  for (uint32_t k = 0; k < group->size; k++) {
+    if (k == group->rank) continue;
+    tt_status_release(failure);
+    failure = tt__peer_failure(group, k, "receive from any rank");
+    if (!failure) return TT_OK_STATUS;
+  }
+  *out_gone = failure;
+  return TT_OK_STATUS;
+}
+
 tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
                                  uint32_t *out_from) {
   TT_RETURN_IF_ERROR(tt__group_check(group));
   int64_t deadline = tt__deadline(group);
+  uint32_t round = 0;
+  tt_status_t gone = TT_OK_STATUS;
   do {
     for (uint32_t k = 0; k < group->size; k++) {
       if (k == group->rank) continue;
@@ -202,11 +226,16 @@ tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, ui
       if (!status && there) status = receive_locked(group, data, bytes, k, tag);
       pthread_mutex_unlock(&group->peers[k].receive_lock);
       *out_from = k;
-      if (status || there) return status;
+      if (status || there) {
+        tt_status_release(gone);
+        return status;
+      }
     }
-    sched_yield();
-    TT_RETURN_IF_ERROR(tt__group_check(group));
+    // Only after one more look: what a peer sent before it went is still taken.
+    if (gone) return tt__group_break(group, gone);
+    TT_RETURN_IF_ERROR(pause_polling(group, ++round, &gone));
   } while (tt__dist_now_ns() < deadline);
+  tt_status_release(gone);
   return TT_ERROR(DEADLINE, "tpu_dist: receive from any rank on rank %u: nothing came in time",
                   group->rank);
 }

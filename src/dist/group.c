@@ -67,8 +67,7 @@ void tt_group_abort(tt_group_t *group) {
   set_state(group, TT_RANK_ABORTED);
 }
 
-// Why `peer` can no longer answer, or OK.
-static tt_status_t peer_failure(tt_group_t *group, uint32_t peer, const char *what) {
+tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what) {
   uint32_t state = atomic_load(&group->peers[peer].control->state);
   if (state == TT_RANK_ABORTED) {
     return TT_ERROR(UNAVAILABLE, "tpu_dist: %s on rank %u: rank %u aborted the group", what,
@@ -124,7 +123,7 @@ tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t ta
   if (spin(group, counter, target)) return TT_OK_STATUS;
   for (;;) {
     // Looked at before the counter: what a peer published before it went is still taken.
-    tt_status_t failure = peer_failure(group, peer, what);
+    tt_status_t failure = tt__peer_failure(group, peer, what);
     if (reached(counter, target)) {
       tt_status_release(failure);
       return TT_OK_STATUS;

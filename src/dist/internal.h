@@ -92,6 +92,9 @@ tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t ta
                            int64_t deadline, const char *what) TT_MUST_USE;
 void tt__counter_publish(tt_counter_t *counter, uint32_t value);
 
+// Why `peer` can no longer answer, or OK.
+tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what) TT_MUST_USE;
+
 // Publishes this rank's next step and waits for every peer's.
 tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what) TT_MUST_USE;
 
