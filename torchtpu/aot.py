@@ -61,7 +61,9 @@ def compile_text(
     cycles; or "accepted": False with "error". `level` 9 compiles fast, for acceptance only. The
     compiler runs in a process of its own, since it can abort.
     """
-    command = [str(pathlib.Path(__file__).with_name("tt_aot")), "--topology", topology]
+    from torchtpu import _C
+
+    command = [str(pathlib.Path(_C.__file__).with_name("tt_aot")), "--topology", topology]
     command += ["--timeout", str(timeout)] + (["--level", str(level)] if level is not None else [])
     for option in options:
         command += ["--option", option]
