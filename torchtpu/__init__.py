@@ -4,6 +4,11 @@
 ``import torchtpu`` does the same by hand. Nothing here starts the device: its first use does.
 """
 
+from pkgutil import extend_path
+
+# Imported from a source folder, the native module is the installed package's.
+__path__ = extend_path(__path__, __name__)
+
 from torchtpu import _load
 
 __version__ = "0.1.0"
