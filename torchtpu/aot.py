@@ -33,8 +33,8 @@ def trace(function: Callable, *inputs: torch.Tensor, state: Sequence[State] = ()
 
     `state` names the modules, optimizers and tensors that the function writes besides its inputs.
     All of them keep their values; in the program what is written is a donated argument and an
-    output. Other tensors that the function reads are arguments too. Raises NotImplementedError where the
-    function reads a value on the host or writes a tensor that is not named.
+    output. Other tensors that the function reads are arguments too. Raises NotImplementedError
+    where the function reads a value on the host or writes a tensor that is not named.
     """
     from torchtpu import _C
 
