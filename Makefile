@@ -47,7 +47,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python bench/run.py
 
 docs: $(VENV)/.installed
-	$(BIN)/python -m pip install -q -e '.[docs]' 2>/dev/null || $(BIN)/python -m pip install -q mkdocs-material
+	$(BIN)/python -m pip install -q mkdocs-material
 	$(BIN)/mkdocs build --strict
 
 install: $(VENV)/.installed

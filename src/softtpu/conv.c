@@ -195,14 +195,11 @@ tt_status_t tt__conv_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out
   size_t scratch = 0;
   tt_status_t status = plan_sides(p, n, c, &reads, &scratch);
   if (!status && !p->restart)
-    status = tt__plan_step(p, run_conv, "convolution", n, reads.read_count, 1, out_step);
+    status = tt__plan_data_step(p, run_conv, "convolution", n, reads.reads, reads.read_count, c,
+                                out_step);
   if (!status && !p->restart) {
-    tt__step_t *s = *out_step;
-    tt__plan_set_reads(s, reads.reads);
-    s->writes[0] = n->first_result;
-    s->data = c;
-    s->scratch_bytes = scratch;
-    s->cost = tt__conv_cost(c);
+    (*out_step)->scratch_bytes = scratch;
+    (*out_step)->cost = tt__conv_cost(c);
   }
   tt_free(reads.reads);
   return status;

@@ -241,14 +241,10 @@ tt_status_t tt__dot_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_
   size_t scratch = 0;
   tt_status_t status = plan_sides(p, n, d, &reads, &scratch);
   if (!status && !p->restart)
-    status = tt__plan_step(p, run_dot, "dot", n, reads.read_count, 1, out_step);
+    status = tt__plan_data_step(p, run_dot, "dot", n, reads.reads, reads.read_count, d, out_step);
   if (!status && !p->restart) {
-    tt__step_t *s = *out_step;
-    tt__plan_set_reads(s, reads.reads);
-    s->writes[0] = n->first_result;
-    s->data = d;
-    s->scratch_bytes = scratch;
-    s->cost = tt__dot_cost(d->in, d->batch, d->m, d->n, d->k);
+    (*out_step)->scratch_bytes = scratch;
+    (*out_step)->cost = tt__dot_cost(d->in, d->batch, d->m, d->n, d->k);
   }
   tt_free(reads.reads);
   return status;

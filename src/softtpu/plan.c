@@ -33,6 +33,17 @@ tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
   return TT_OK_STATUS;
 }
 
+tt_status_t tt__plan_data_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
+                               const tt_node_t *node, const tt_value_t *reads, uint32_t read_count,
+                               void *data, tt__step_t **out_step) {
+  TT_RETURN_IF_ERROR(tt__plan_step(p, run, kind, node, read_count, 1, out_step));
+  tt__step_t *s = *out_step;
+  tt__plan_set_reads(s, reads);
+  s->writes[0] = node->first_result;
+  s->data = data;
+  return TT_OK_STATUS;
+}
+
 tt_value_t tt__plan_root(const tt__planner_t *p, tt_value_t v) {
   while (p->values[v].role == TT__ROLE_ALIAS) {
     const tt_value_info_t *info = &p->graph->values[v];

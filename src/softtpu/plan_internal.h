@@ -76,7 +76,7 @@ struct tt__step_s {
   // Member of a chain that runs band by band (plan_rows.c): its rows (0: none) and times.
   int64_t chain_rows;
   uint32_t chain_begin, chain_end;
-  uint64_t cost;            // nanoseconds, roughly
+  uint64_t cost;  // nanoseconds, roughly
 };
 
 typedef enum tt__role_e {
@@ -149,6 +149,10 @@ static inline void tt__plan_set_reads(tt__step_t *s, const tt_value_t *reads) {
 tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                           const tt_node_t *node, uint32_t reads, uint32_t writes,
                           tt__step_t **out_step) TT_MUST_USE;
+// The same for a step with one result, its reads and its data.
+tt_status_t tt__plan_data_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
+                               const tt_node_t *node, const tt_value_t *reads, uint32_t read_count,
+                               void *data, tt__step_t **out_step) TT_MUST_USE;
 // Splits [0, count) over the pool where the step's work is worth it.
 void tt__plan_parallel(const tt__run_t *run, int64_t count, uint64_t nanoseconds, tt_pool_fn_t fn,
                        void *context);

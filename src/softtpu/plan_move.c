@@ -231,11 +231,9 @@ static tt_status_t finish(tt__planner_t *p, const tt_node_t *n, move_t *m,
                       : n->op == TT_OP_PAD           ? run_pad
                       : n->op == TT_OP_DYNAMIC_SLICE ? run_dynamic_slice
                                                      : run_dynamic_update;
-  TT_RETURN_IF_ERROR(tt__plan_step(p, run, "move", n, reads->read_count, 1, out_step));
+  TT_RETURN_IF_ERROR(
+      tt__plan_data_step(p, run, "move", n, reads->reads, reads->read_count, m, out_step));
   tt__step_t *s = *out_step;
-  tt__plan_set_reads(s, reads->reads);
-  s->writes[0] = n->first_result;
-  s->data = m;
   for (uint32_t i = 0; i < m->count; i++)
     s->cost += (uint64_t)m->parts[i].tile->total * m->parts[i].tile->point_cost / 1000;
   if (n->op == TT_OP_DYNAMIC_UPDATE_SLICE) s->inplace[0] = !reads_first(m);
