@@ -151,3 +151,15 @@ def test_forked_child_gets_an_error():
         """
     )
     assert "forked subprocess" in out
+
+
+def test_a_script_may_end_right_after_backward():
+    # The thread that ran the backward must not meet a dying interpreter.
+    for _ in range(2):
+        _run(
+            """
+            import torch
+            x = torch.ones(3, device="tpu", requires_grad=True)
+            x.sum().backward()
+            """
+        )

@@ -1,5 +1,6 @@
 """Devices: how many, which one, what they are."""
 
+import atexit
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -91,6 +92,32 @@ def synchronize(device=None) -> None:
     """Waits for all work on ``device``; an error of that work is raised here."""
     check_not_forked()
     torch._C._accelerator_synchronizeDevice(device_index(device))
+
+
+@atexit.register
+def _settle_autograd() -> None:
+    """Lets autograd's device threads drop what their last backward held.
+
+    A device thread lets go of a finished backward only after it has told the caller. A backward
+    started from Python holds a Python object, and a thread that drops one while the interpreter
+    ends takes the whole process down. One more backward, of nothing and holding nothing, takes its
+    place: that is why it goes straight to the engine.
+    """
+    if not is_initialized():
+        return
+    engine = torch.autograd.Variable._execution_engine
+    with torch.inference_mode(False):
+        for index in range(device_count()):
+            nothing = torch.empty(0, device=f"tpu:{index}", requires_grad=True)
+            engine.run_backward(
+                (nothing,),
+                (nothing.detach(),),
+                keep_graph=False,
+                create_graph=False,
+                inputs=(),
+                allow_unreachable=True,
+                accumulate_grad=True,
+            )
 
 
 @dataclass(frozen=True)
