@@ -9,9 +9,17 @@ from pkgutil import extend_path
 # Imported from a source folder, the native module is the installed package's.
 __path__ = extend_path(__path__, __name__)
 
-from torchtpu import _load
-
 __version__ = "0.1.0"
+
+
+def _autoload() -> None:
+    """Entry point of the group ``torch.backends``; importing the package does the work.
+
+    Defined first: where this package is imported before torch, torch asks for it half-way.
+    """
+
+
+from torchtpu import _load  # noqa: E402
 
 _load.register()
 
@@ -19,9 +27,9 @@ from torchtpu import tpu  # noqa: E402  (needs the registered device)
 
 _load.attach(tpu)
 
+from torchtpu import _default  # noqa: E402  (needs torch.tpu)
 
-def _autoload() -> None:
-    """Entry point of the group ``torch.backends``; importing the package did the work."""
+_default.apply_environment()
 
 
 def __getattr__(name: str):
@@ -33,4 +41,4 @@ def __getattr__(name: str):
     raise AttributeError(f"module 'torchtpu' has no attribute {name!r}")
 
 
-_LAZY = ("aot", "compile", "decompositions", "distributed", "profiler", "zoo")
+_LAZY = ("aot", "cli", "compile", "decompositions", "distributed", "profiler", "zoo")
