@@ -3,15 +3,20 @@
 Ordinary PyTorch: nothing here names a TPU. The device is the machine's accelerator, or `--device`.
 
     python examples/train_gpt.py --steps 200 --sample 200
+    torchrun --nproc-per-node 2 examples/train_gpt.py                    # DDP: the batch is shared
+    torchrun --nproc-per-node 2 examples/train_gpt.py --parallel fsdp
+    torchrun --nproc-per-node 4 examples/train_gpt.py --parallel fsdp_tp --tp 2
 """
 
 import argparse
 import json
 import math
+import os
 import sys
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
@@ -21,7 +26,7 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int):
         super().__init__()
-        self.heads = heads
+        self.head_width = width // heads
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.mlp = nn.Sequential(
@@ -29,13 +34,11 @@ class Block(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        batch, time_, width = x.shape
-        q, k, v = (
-            t.view(batch, time_, self.heads, width // self.heads).transpose(1, 2)
-            for t in self.qkv(self.norm1(x)).chunk(3, dim=-1)
-        )
+        # (batch, time, heads, q k v, head's width): a shard of the columns is some whole heads.
+        qkv = self.qkv(self.norm1(x)).unflatten(-1, (-1, 3, self.head_width))
+        q, k, v = qkv.transpose(1, 2).unbind(3)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(batch, time_, width))
+        x = x + self.out(y.transpose(1, 2).flatten(2))
         return x + self.mlp(self.norm2(x))
 
 
@@ -72,6 +75,32 @@ def corpus() -> str:
     return "\n".join(topics[key] for key in sorted(topics))
 
 
+def shard(model: GPT, device: str, tp: int) -> dist.ProcessGroup:
+    """FSDP2 over groups of `tp` ranks that share each layer. The group that shares the batch."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor import parallel as tpl
+
+    shape = (dist.get_world_size() // tp, tp)
+    mesh = init_device_mesh(device, shape, mesh_dim_names=("data", "tensor"))
+    if tp > 1:  # between the layers the time steps are sharded
+        into = tpl.ColwiseParallel(input_layouts=Shard(1))
+        out = tpl.RowwiseParallel(output_layouts=Shard(1))
+        norm = tpl.SequenceParallel()
+        tokens = tpl.RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1))
+        places = tpl.RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(0))
+        head = tpl.ColwiseParallel(input_layouts=Shard(1), output_layouts=Replicate())
+        block = {"norm1": norm, "qkv": into, "out": out, "norm2": norm, "mlp.0": into, "mlp.2": out}
+        plan = {f"blocks.*.{name}": style for name, style in block.items()}
+        plan |= {"token": tokens, "position": places, "norm": norm, "head": head}
+        tpl.parallelize_module(model, mesh["tensor"], plan)
+    for part in model.blocks:
+        fully_shard(part, mesh=mesh["data"])
+    fully_shard(model, mesh=mesh["data"])
+    return mesh.get_group("data")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     accelerator = torch.accelerator.current_accelerator()
@@ -86,7 +115,12 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="characters to sample at the end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="write losses and timings to this file")
+    parser.add_argument("--parallel", choices=["ddp", "fsdp", "fsdp_tp"], default="ddp")
+    parser.add_argument("--tp", type=int, default=2, help="ranks that share a layer (fsdp_tp)")
     args = parser.parse_args()
+    many = "WORLD_SIZE" in os.environ  # started by torchrun
+    if many and args.parallel == "fsdp_tp" and args.sample:
+        parser.error("--sample needs lengths that fsdp_tp does not shard")
 
     text = corpus()
     alphabet = sorted(set(text))
@@ -95,6 +129,18 @@ def main() -> None:
 
     torch.manual_seed(args.seed)  # weights and batches are drawn on the CPU: the same everywhere
     model = GPT(len(alphabet), args.context, args.width, args.layers, args.heads).to(args.device)
+    count, net, group = sum(p.numel() for p in model.parameters()), model, None
+    if many:
+        dist.init_process_group(dist.get_default_backend_for_device(args.device))
+        if args.parallel == "ddp":
+            group = dist.group.WORLD
+            net = nn.parallel.DistributedDataParallel(model)
+        else:
+            group = shard(model, args.device, args.tp if args.parallel == "fsdp_tp" else 1)
+    shares = dist.get_world_size(group) if many else 1
+    if args.batch % shares:
+        parser.error(f"--batch {args.batch} cannot be shared by {shares}")
+    first = not many or dist.get_rank() == 0  # the rank that reports
     optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -104,13 +150,17 @@ def main() -> None:
 
     def batch() -> tuple[torch.Tensor, torch.Tensor]:
         at = torch.randint(len(data) - args.context - 1, (args.batch,), generator=draw)
+        if many:
+            at = at.chunk(shares)[dist.get_rank(group)]
         rows = torch.stack([data[i : i + args.context + 1] for i in at]).to(args.device)
         return rows[:, :-1], rows[:, 1:]
 
     try:
         from tqdm import tqdm
 
-        steps = tqdm(range(args.steps), desc=args.device, file=sys.stderr, mininterval=0.5)
+        steps = tqdm(
+            range(args.steps), desc=args.device, file=sys.stderr, mininterval=0.5, disable=not first
+        )
     except ImportError:
         steps = range(args.steps)
 
@@ -118,20 +168,23 @@ def main() -> None:
     start = time.perf_counter()
     for _ in steps:
         inputs, targets = batch()
-        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+        loss = F.cross_entropy(net(inputs).flatten(0, 1), targets.flatten())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        losses.append(loss.item())
+        loss = loss.detach()
+        if many:
+            dist.all_reduce(loss, group=group)
+        losses.append(loss.item() / shares)
         times.append(time.perf_counter() - start)
         if hasattr(steps, "set_postfix"):
             steps.set_postfix(loss=f"{losses[-1]:.3f}")
 
     result = {
         "device": args.device,
-        "parameters": sum(p.numel() for p in model.parameters()),
+        "parameters": count,
         "losses": losses,
         "first_step_s": times[0],
         "tokens_per_s": args.batch * args.context * (len(times) - 5) / (times[-1] - times[4])
@@ -153,11 +206,15 @@ def main() -> None:
         result["sample"] = "".join(
             alphabet[i] for i in model.sample(prompt, args.sample)[0].tolist()
         )
-        print(result["sample"])
-    if args.json:
+        if first:
+            print(result["sample"])
+    if args.json and first:
         with open(args.json, "w") as f:
             json.dump(result, f)
-    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+    if first:
+        print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
+    if many:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -56,3 +56,21 @@ def test_minilm(mode: str) -> None:
     out = run("minilm.py", "--device", "tpu", mode=mode)
     match = re.search(r"largest difference to the CPU: ([\d.e+-]+)", out)
     assert match and float(match[1]) <= 1e-4
+
+
+def curves(*args: str) -> None:
+    """Runs tools/train_curves.py, which fails where a curve leaves the CPU's."""
+    tool = EXAMPLES.parent / "tools" / "train_curves.py"
+    done = subprocess.run(
+        [sys.executable, str(tool), *args], capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_gpt_losses_on_two_ranks() -> None:
+    curves("--only", "ddp-2", "--steps", "5", "--layers", "2", "--width", "64")
+
+
+@pytest.mark.slow
+def test_gpt_losses_however_run() -> None:
+    curves()
