@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "base/alloc.h"
+#include "eager/capture.h"
 #include "status.hpp"
 #include "tensor.hpp"
 
@@ -69,13 +70,14 @@ tt_capture_t *pointer(PyObject *capsule) {
 }  // namespace
 
 PyObject *tt::py_capture_begin(PyObject *, PyObject *args) {
-  int device = 0;
+  int device = 0, located = 0;
   PyObject *list = nullptr;
-  if (!PyArg_ParseTuple(args, "iO", &device, &list)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iOp", &device, &list, &located)) return nullptr;
   HANDLE_TH_ERRORS
   Tensors inputs = unpack(list);
   tt_capture_t *capture = nullptr;
   TT_CALL(tt_capture_begin(device, inputs.described.data(), inputs.count(), &capture));
+  if (located) tt_capture_locate(capture);
   return PyCapsule_New(capture, kName, dispose);
   END_HANDLE_TH_ERRORS
 }

@@ -5,7 +5,7 @@
 
 namespace tt {
 
-// capture_begin(device, [input tensors]) -> capture
+// capture_begin(device, [input tensors], whether the text shall tell Python lines) -> capture
 PyObject *py_capture_begin(PyObject *self, PyObject *args);
 // capture_end(capture, [output tensors])
 PyObject *py_capture_end(PyObject *self, PyObject *args);

@@ -1,7 +1,8 @@
 // tt_aot: compiles StableHLO for a named TPU topology and prints what came of it as JSON.
 //
 //   tt_aot --topology v5e:1x1 [--plugin libtpu] [--level N] [--replicas N] [--partitions N]
-//          [--spmd] [--shardy] [--option NAME=VALUE]... [--timeout SECONDS] FILE   (or - for stdin)
+//          [--spmd] [--shardy] [--option NAME=VALUE]... [--timeout SECONDS]
+//          [--optimized FILE] FILE   (or - for stdin)
 //
 // The work is done in a child process: a program that the compiler does not expect can abort it,
 // and this one still answers. The status is 0 whenever an answer was printed, accepted or not.
@@ -214,7 +215,8 @@ static int usage(const char *why) {
   fprintf(stderr, "tt_aot: %s\n", why);
   fprintf(stderr,
           "usage: tt_aot --topology NAME [--plugin NAME] [--level N] [--replicas N] "
-          "[--partitions N] [--spmd] [--shardy] [--option NAME=VALUE]... [--timeout S] FILE\n");
+          "[--partitions N] [--spmd] [--shardy] [--option NAME=VALUE]... [--timeout S] "
+          "[--optimized FILE] FILE\n");
   return 2;
 }
 
@@ -235,6 +237,8 @@ static bool parse_value(arguments_t *a, const char *name, char *value) {
     r->topology = value;
   } else if (strcmp(name, "--plugin") == 0) {
     r->plugin = value;
+  } else if (strcmp(name, "--optimized") == 0) {
+    r->optimized = value;
   } else if (strcmp(name, "--level") == 0) {
     r->optimization_level = atoi(value);
   } else if (strcmp(name, "--replicas") == 0) {

@@ -8,17 +8,20 @@ from typing import Any
 import torch
 
 
-def capture(function: Callable[[], Any], inputs: list[torch.Tensor]) -> tuple[Any, Any]:
+def capture(
+    function: Callable[[], Any], inputs: list[torch.Tensor], located: bool = False
+) -> tuple[Any, Any]:
     """(captured program, what `function()` returned). The tensors of the result are its outputs.
 
     `function` must do its work on this thread. Raises NotImplementedError where it reads a value
-    on the host; inputs hold afterwards what they held before.
+    on the host; inputs hold afterwards what they held before. `located`: the program's text tells
+    the Python line of each op.
     """
     from torch.utils._pytree import tree_leaves
 
     from torchtpu import _C
 
-    program = _C.capture_begin(inputs[0].device.index or 0, inputs)
+    program = _C.capture_begin(inputs[0].device.index or 0, inputs, located)
     try:
         result = function()
         _C.capture_end(program, [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)])

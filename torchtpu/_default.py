@@ -9,6 +9,8 @@ import os
 import torch
 from torch.utils._device import DeviceContext
 
+from torchtpu import tpu
+
 VARIABLE = "TORCHTPU_DEFAULT_DEVICE"
 
 
@@ -21,7 +23,7 @@ class _Default(DeviceContext):
         os.register_at_fork(after_in_child=self._forked)
 
     def _forked(self) -> None:
-        self.lost = torch.tpu._is_in_bad_fork()
+        self.lost = tpu._is_in_bad_fork()
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -28,13 +28,19 @@ def _tensors_of(state: State) -> list[torch.Tensor]:
     return [state]
 
 
-def trace(function: Callable, *inputs: torch.Tensor, state: Sequence[State] = ()) -> str:
+def trace(
+    function: Callable,
+    *inputs: torch.Tensor,
+    state: Sequence[State] = (),
+    located: bool = False,
+) -> str:
     """The StableHLO text of what `function(*inputs)` does on tpu tensors; nothing is run.
 
     `state` names the modules, optimizers and tensors that the function writes besides its inputs.
     All of them keep their values; in the program what is written is a donated argument and an
     output. Other tensors that the function reads are arguments too. Raises NotImplementedError
-    where the function reads a value on the host or writes a tensor that is not named.
+    where the function reads a value on the host or writes a tensor that is not named. `located`:
+    the text tells the Python line of each op, and so do the compiler's messages.
     """
     from torchtpu import _C
 
@@ -43,7 +49,9 @@ def trace(function: Callable, *inputs: torch.Tensor, state: Sequence[State] = ()
         raise ValueError("trace takes at least one input, all of them tpu tensors")
     # Autograd would otherwise run the backward pass on a thread of its own.
     with torch.autograd.set_multithreading_enabled(False):
-        program, _ = capture(lambda: function(*inputs), [*inputs, *(t.detach() for t in written)])
+        program, _ = capture(
+            lambda: function(*inputs), [*inputs, *(t.detach() for t in written)], located
+        )
     return _C.capture_text(program)
 
 
@@ -54,17 +62,20 @@ def compile_text(
     level: int | None = None,
     options: Sequence[str] = (),
     timeout: float = 600,
+    optimized: str | os.PathLike | None = None,
 ) -> dict[str, Any]:
     """Compiles StableHLO for a TPU topology that is not there: "v5e:2x2", "v4:1x1x1", ...
 
     Returns the compiler's report: "accepted", and memory in bytes by class, FLOPs, estimated
-    cycles; or "accepted": False with "error". `level` 9 compiles fast, for acceptance only. The
-    compiler runs in a process of its own, since it can abort.
+    cycles; or "accepted": False with "error". `level` 9 compiles fast, for acceptance only.
+    `optimized` names a file for the compiler's own program (torchtpu.hlo reads it). The compiler
+    runs in a process of its own, since it can abort.
     """
     from torchtpu import _C
 
     command = [str(pathlib.Path(_C.__file__).with_name("tt_aot")), "--topology", topology]
     command += ["--timeout", str(timeout)] + (["--level", str(level)] if level is not None else [])
+    command += ["--optimized", str(optimized)] if optimized else []
     for option in options:
         command += ["--option", option]
     done = subprocess.run(

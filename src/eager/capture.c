@@ -1,5 +1,7 @@
 // Captured programs: what torch.compile runs. A thread's calls go into a window of their own, which
 // becomes a callable: inputs in, one program, outputs out.
+#include "eager/capture.h"
+
 #include <string.h>
 
 #include "eager/window.h"
@@ -22,7 +24,9 @@ typedef struct kept_s {
 
 struct tt_capture_s {
   int device;
-  bool failed;  // a value was read meanwhile
+  bool failed;        // a value was read meanwhile
+  bool located;       // the program is to know its Python lines
+  const char *place;  // the line that makes the present call
   tt__window_t *window;
   tt_arena_t arena;
   shape_t *inputs, *outputs;
@@ -42,6 +46,25 @@ static _Thread_local tt_capture_t *current;
 
 tt__window_t *tt__capture_window(int device) {
   return current && current->device == device ? current->window : NULL;
+}
+
+// --- Python lines
+// -----------------------------------------------------------------------------------
+
+void tt_capture_locate(tt_capture_t *c) { c->located = true; }
+
+const char *tt__capture_place(const tt_capture_t *c) { return c->place; }
+
+void tt__capture_note_place(void) {
+  tt_capture_t *c = current;
+  const tt_eager_hooks_t *hooks = &tt__engine.hooks;
+  char text[512];
+  if (!c || !c->located || !hooks->python_location) return;
+  if (!hooks->python_location(hooks->context, text, sizeof text)) {
+    c->place = NULL;
+  } else if (!c->place || strcmp(c->place, text) != 0) {
+    c->place = tt_arena_string(&c->arena, text, strlen(text));
+  }
 }
 
 // --- beginning

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "eager/window.h"
+#include "ir/location.h"
 
 static tt__fused_t **table;  // open addressing, a power of two of places, at most half full
 static uint32_t table_size, table_count;
@@ -108,6 +109,14 @@ static tt_status_t make_arguments(builder_t *B) {
   return TT_OK_STATUS;
 }
 
+// The nodes that op `op` was lowered to tell its Python line and its name.
+static void locate(builder_t *B, uint32_t op, uint32_t before) {
+  char text[640];
+  int n = snprintf(text, sizeof text, "%s: %s", B->w->places[op], B->w->ops[op]->name);
+  size_t size = (size_t)n < sizeof text ? (size_t)n : sizeof text - 1;
+  tt_location_assign(B->graph->main, before, tt_location_append(B->graph, text, size));
+}
+
 static tt_status_t lower_op(builder_t *B, const step_t *s) {
   tt__instance_t *n = B->w->ops[s->op];
   tt_arena_t *arena = &B->graph->arena;
@@ -123,7 +132,9 @@ static tt_status_t lower_op(builder_t *B, const step_t *s) {
     inputs[i] =
         reference & TT__EXTERNAL ? B->externals[reference & ~TT__EXTERNAL] : B->values[reference];
   }
+  uint32_t before = B->graph->main->node_count;
   tt_status_t status = tt__lower_instance(n, &B->b, inputs, B->values + s->value, &B->checks);
+  if (!status && B->w->capture && B->w->places[s->op]) locate(B, s->op, before);
   return status ? tt_status_annotate(status, "%s", n->name) : status;
 }
 

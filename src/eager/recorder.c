@@ -234,6 +234,9 @@ tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) {
   tt__frame_t frame;
   tt__instance_t *instance = NULL;
   tt__frame_init(&frame, call);
+  if (__builtin_expect(atomic_load_explicit(&tt__engine.captures, memory_order_relaxed), 0)) {
+    tt__capture_note_place();
+  }
   tt__lock();
   tt_status_t s = record_locked(&frame, outs, &instance);
   tt__unlock();

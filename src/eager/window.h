@@ -52,6 +52,8 @@ struct tt__window_s {
   uint32_t layout_capacity;
   tt__draw_t *draws;
   uint32_t draw_count, draw_capacity;
+  const char **places;  // of the ops: Python lines, in the capture's arena; NULL: unknown
+  uint32_t place_capacity;
   uint32_t check_count;
   size_t bytes, most_bytes;  // of values made since the last flush
   tt__period_t period;

@@ -262,17 +262,6 @@ tt_status_t tt_graph_return(tt_graph_t *graph, tt_block_t *block, const tt_value
   return TT_OK_STATUS;
 }
 
-uint32_t tt__graph_location(tt_graph_t *graph, const char *text, size_t length) {
-  char *copy = tt_arena_string(&graph->arena, text, length);
-  if (!copy ||
-      !tt__arena_grow(&graph->arena, (void **)&graph->locations, &graph->location_capacity,
-                      graph->location_count, graph->location_count + 1, sizeof *graph->locations)) {
-    return 0;
-  }
-  graph->locations[graph->location_count] = copy;
-  return graph->location_count++;
-}
-
 const tt_attr_t *tt_node_attr(const tt_node_t *node, tt_attr_key_t key) {
   for (uint32_t i = 0; i < node->attr_count; i++) {
     if (node->attrs[i].key >= key) return node->attrs[i].key == key ? &node->attrs[i] : NULL;

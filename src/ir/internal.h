@@ -13,8 +13,6 @@ tt_status_t tt__no_memory(void) TT_MUST_USE;
 // Appends an existing node to a block's list and makes the block its parent.
 tt_status_t tt__block_push(tt_graph_t *graph, tt_block_t *block, tt_node_t *node) TT_MUST_USE;
 tt_status_t tt__type_check(const tt_type_t *type) TT_MUST_USE;
-// Interns nothing: a new entry of graph->locations. Index 0 without memory.
-uint32_t tt__graph_location(tt_graph_t *graph, const char *text, size_t length);
 
 // One run of an op's rule. The rule reads node, checks it, and fills types[0, count).
 typedef struct tt__infer_s {

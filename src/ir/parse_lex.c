@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "ir/location.h"
 #include "ir/parse.h"
 
 tt_status_t tt__parse_fail(tt__parser_t *ps, const char *at, const char *format, ...) {
@@ -234,7 +235,7 @@ tt_status_t tt__parse_location(tt__parser_t *ps, uint32_t *out) {
   if (tt__parse_peek(ps) == '"') {
     tt__slice_t name;
     TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
-    *out = tt__graph_location(ps->graph, name.at, name.size);
+    *out = tt_location_append(ps->graph, name.at, name.size);
   }
   while (tt__parse_peek(ps) != ')') {
     TT_RETURN_IF_ERROR(tt__parse_skip(ps));

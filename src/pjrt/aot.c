@@ -142,17 +142,30 @@ static void sum_cycles(const char *code, size_t size, tt_aot_report_t *report) {
   }
 }
 
-static void read_cycles(const tt_plugin_t *plugin, void *executable, tt_aot_report_t *report) {
+static tt_status_t write_file(const char *path, const char *data, size_t size) {
+  FILE *file = fopen(path, "wb");
+  bool ok = file && fwrite(data, 1, size, file) == size;
+  if (file && fclose(file) != 0) ok = false;
+  return ok ? TT_OK_STATUS : TT_ERROR(INVALID_ARGUMENT, "cannot write the file %s", path);
+}
+
+// The estimates, and the whole program into the file that was asked for.
+static tt_status_t read_program(const tt_plugin_t *plugin, void *executable, const char *path,
+                                tt_aot_report_t *report) {
   tt_pjrt_program_t program = {.struct_size = sizeof program};
   TT_PJRT_ARGS(tt_pjrt_get_args_t, args, .self = executable, .result = &program);
   tt_status_t status = TT_CALL(plugin, Executable_OptimizedProgram, &args);
   if (!status && program.code_size > 0) {
     program.code = tt_alloc(program.code_size);
     if (program.code) status = TT_CALL(plugin, Executable_OptimizedProgram, &args);
-    if (program.code && !status) sum_cycles(program.code, program.code_size, report);
+    bool have = program.code && !status;
+    if (have) sum_cycles(program.code, program.code_size, report);
+    tt_status_t written = have && path ? write_file(path, program.code, program.code_size) : NULL;
     tt_free(program.code);
+    if (written) return written;
   }
   tt_status_release(status);
+  return TT_OK_STATUS;
 }
 
 static void read_fingerprint(const tt_plugin_t *plugin, void *executable, tt_aot_report_t *report) {
@@ -193,11 +206,11 @@ static tt_status_t compile(const tt_plugin_t *plugin, void *topology,
   if (status) return status;
   read_memory(plugin, args.executable, report);
   read_costs(plugin, args.executable, report);
-  read_cycles(plugin, args.executable, report);
   read_fingerprint(plugin, args.executable, report);
+  status = read_program(plugin, args.executable, request->optimized, report);
   TT_PJRT_ARGS(tt_pjrt_ref_args_t, destroy, .self = args.executable);
   tt__plugin_ignore(plugin, plugin->api->Executable_Destroy(&destroy));
-  return TT_OK_STATUS;
+  return status;
 }
 
 tt_status_t tt_aot_compile(const tt_aot_request_t *request, tt_aot_report_t *out_report) {

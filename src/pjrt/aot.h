@@ -19,6 +19,8 @@ typedef struct tt_aot_request_s {
   int32_t optimization_level;  // 0: the compiler's own; 9 is fast and good for acceptance only
   const char *const *names, *const *values;  // the compiler's flags
   uint32_t override_count;
+  const char
+      *optimized;  // a file to write the compiler's program into (an HloModuleProto), or NULL
 } tt_aot_request_t;
 
 #define TT_AOT_UNKNOWN (-1)

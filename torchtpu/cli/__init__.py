@@ -11,9 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from torchtpu.cli import environment, info, script
+from torchtpu.cli import aot, environment, info, script
 
-COMMANDS = {"info": info, "env": environment, "run": script}
+COMMANDS = {"info": info, "env": environment, "run": script, "aot": aot}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -49,6 +49,7 @@ def collect() -> dict[str, Any]:
     import torch
 
     import torchtpu
+    from torchtpu import tpu
 
     facts: dict[str, Any] = {
         "torchtpu": torchtpu.__version__,
@@ -63,8 +64,8 @@ def collect() -> dict[str, Any]:
         "error": None,
     }
     try:
-        torch.tpu.init()
-        properties = [torch.tpu.get_device_properties(i) for i in range(torch.tpu.device_count())]
+        tpu.init()
+        properties = [tpu.get_device_properties(i) for i in range(tpu.device_count())]
         facts["devices"] = [
             {
                 "name": p.name,
@@ -74,7 +75,7 @@ def collect() -> dict[str, Any]:
             }
             for p in properties
         ]
-        facts["eager_mode"] = torch.tpu.get_eager_mode().name.lower()
+        facts["eager_mode"] = tpu.get_eager_mode().name.lower()
         # One op end to end: the device is not only listed.
         torch.testing.assert_close((torch.ones(2, device="tpu") + 1).cpu(), torch.full((2,), 2.0))
     except (RuntimeError, AssertionError) as error:

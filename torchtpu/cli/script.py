@@ -24,7 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    command = [sys.executable, *subprocess._args_from_interpreter_flags()]
+    flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
+    command = [sys.executable, *flags]
     command += ["-m"] if arguments.module else []
     command += [arguments.script, *arguments.arguments]
     sys.stdout.flush()
