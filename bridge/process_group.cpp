@@ -89,27 +89,32 @@ class TpuWork : public c10d::Work {
   vector<Tensor> outputs_;
 };
 
-tt_status_t exchange_by_store(void *context, const char *key, const void *mine, size_t size,
-                              void *all) {
-  auto *place = static_cast<std::tuple<c10d::Store *, int, int> *>(context);
-  auto [store, rank, world] = *place;
+// The c10d store as C sees it.
+template <class F>
+tt_status_t store_call(void *context, F f) {
   try {
-    auto name = [&](int k) { return "tpu_dist/" + std::string(key) + "/" + std::to_string(k); };
-    const auto *bytes = static_cast<const uint8_t *>(mine);
-    store->set(name(rank), vector<uint8_t>(bytes, bytes + size));
-    for (int k = 0; k < world; k++) {
-      auto theirs = store->get(name(k));
-      TORCH_CHECK(theirs.size() == size, "rank ", k, " published ", theirs.size(), " bytes, not ",
-                  size);
-      memcpy(static_cast<char *>(all) + static_cast<size_t>(k) * size, theirs.data(), size);
-    }
+    f(*static_cast<c10d::Store *>(context));
     return TT_OK_STATUS;
   } catch (const std::exception &e) {
-    return TT_ERROR(
-        UNAVAILABLE,
-        "tpu_dist: rank %d of %d: the rendezvous failed (is world_size right on every rank?): %s",
-        rank, world, e.what());
+    return TT_ERROR(UNAVAILABLE, "tpu_dist: the rendezvous store failed: %s", e.what());
   }
+}
+tt_status_t store_publish(void *context, const char *key, const void *data, size_t size) {
+  const auto *bytes = static_cast<const uint8_t *>(data);
+  return store_call(context,
+                    [&](c10d::Store &s) { s.set(key, vector<uint8_t>(bytes, bytes + size)); });
+}
+tt_status_t store_look(void *context, const char *key, void *data, size_t size, bool *out_there) {
+  return store_call(context, [&](c10d::Store &s) {
+    *out_there = s.check({key});
+    if (!*out_there) return;
+    auto value = s.get(key);
+    TORCH_CHECK(value.size() == size, key, " has ", value.size(), " bytes, not ", size);
+    memcpy(data, value.data(), size);
+  });
+}
+tt_status_t store_count(void *context, const char *key, int64_t *out_count) {
+  return store_call(context, [&](c10d::Store &s) { *out_count = s.add(key, 1); });
 }
 
 tt_reduce_op_t reduce_op(const c10d::ReduceOp &op) {
@@ -126,17 +131,25 @@ double seconds(std::chrono::milliseconds timeout) {
 class TpuDist : public c10d::Backend {
  public:
   TpuDist(c10d::Store &store, int rank, int size, double timeout_s) : Backend(rank, size) {
-    std::tuple<c10d::Store *, int, int> place{&store, rank, size};
-    TT_CALL(tt_process_group_create(static_cast<uint32_t>(rank), static_cast<uint32_t>(size),
-                                    timeout_s, exchange_by_store, &place, &group_));
+    tt_store_t c_store{&store, store_publish, store_look, store_count};
+    TT_CALL(tt_process_group_create(&c_store, static_cast<uint32_t>(rank),
+                                    static_cast<uint32_t>(size), timeout_s, &group_));
   }
   ~TpuDist() override { tt_process_group_destroy(group_); }
 
   const std::string getBackendName() const override { return "tpu_dist"; }
   void setTimeout(std::chrono::milliseconds timeout) override {
-    tt_process_group_set_timeout(group_, seconds(timeout));
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (group_) tt_process_group_set_timeout(group_, seconds(timeout));
   }
-  void abort() override { tt_process_group_abort(group_); }
+  void abort() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (group_) tt_process_group_abort(group_);
+  }
+  void shutdown() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    tt_process_group_destroy(std::exchange(group_, nullptr));
+  }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
 
@@ -312,6 +325,8 @@ class TpuDist : public c10d::Backend {
                  splits(call.out_splits),
                  seconds(call.timeout)};
     tt_work_t *work = nullptr;
+    std::lock_guard<std::mutex> lock(mutex_);
+    TORCH_CHECK(group_, "tpu_dist: the process group was destroyed");
     TT_CALL(tt_process_group_submit(group_, &job, &work));
     sequence_++;
     if (coalescing_) {
@@ -332,7 +347,8 @@ class TpuDist : public c10d::Backend {
     return outer && last ? last : endCoalescing();
   }
 
-  tt_process_group_t *group_ = nullptr;
+  std::mutex mutex_;                     // guards what follows
+  tt_process_group_t *group_ = nullptr;  // until the shutdown
   uint64_t sequence_ = 0;
   bool coalescing_ = false;
   Works coalesced_;

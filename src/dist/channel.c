@@ -107,8 +107,8 @@ tt_status_t tt_group_send(tt_group_t *group, const void *data, size_t bytes, uin
 static tt_status_t check_size(tt_group_t *group, uint32_t from, size_t sent, size_t expected) {
   if (sent == expected) return TT_OK_STATUS;
   return TT_ERROR(INVALID_ARGUMENT,
-                  "tpu_dist: receive: rank %u sent %zu bytes, rank %u expects %zu bytes", from,
-                  sent, group->rank, expected);
+                  "tpu_dist: receive: rank %u sent %zu bytes, rank %u expects %zu bytes",
+                  group->peers[from].name, sent, tt__name(group), expected);
 }
 
 // A message with this tag that came earlier, or NULL. The caller frees it.
@@ -237,5 +237,5 @@ tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, ui
   } while (tt__dist_now_ns() < deadline);
   tt_status_release(gone);
   return TT_ERROR(DEADLINE, "tpu_dist: receive from any rank on rank %u: nothing came in time",
-                  group->rank);
+                  tt__name(group));
 }

@@ -47,7 +47,7 @@ static tt_status_t mismatch(const run_t *run, uint32_t peer, const tt_collective
   }
   return TT_ERROR(INVALID_ARGUMENT,
                   "tpu_dist: the ranks disagree: rank %u calls %s, rank %u calls %s",
-                  run->group->rank, text[0], peer, text[1]);
+                  tt__name(run->group), text[0], run->group->peers[peer].name, text[1]);
 }
 
 // Publishes what was written to the own slot and waits until every peer's is there. After it,
@@ -315,7 +315,8 @@ tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void 
           group,
           TT_ERROR(INVALID_ARGUMENT,
                    "tpu_dist: all_to_all: rank %u sends %zu elements to rank %u, which expects %zu",
-                   from, table[from * size + group->rank], group->rank, out_elements[from]));
+                   group->peers[from].name, table[from * size + group->rank], tt__name(group),
+                   out_elements[from]));
     }
   }
   run_t run;

@@ -1,6 +1,6 @@
 // The processes of one host that talk through shared memory: the software TPU's interconnect.
 //
-// Each rank owns a memfd that no path names; peers open it by way of the exchange, which only
+// Each rank owns a memfd that no path names; peers learn of it through the meeting, which only
 // processes that share the rendezvous store reach, and the kernel checks that they are the same
 // user. It holds a control page, two staging slots and one ring per sender; it goes away with the
 // last process, however that ended. Waiting watches the peers' pidfds, so that a dead rank is an
@@ -11,18 +11,17 @@
 
 #include <stdatomic.h>
 
+#include "dist/meeting.h"
 #include "dist/reduce.h"
-
-// Gathers `size` bytes from every rank, in rank order, through the rendezvous store.
-typedef tt_status_t (*tt_exchange_fn_t)(void *context, const char *key, const void *mine,
-                                        size_t size, void *all);
 
 // Collectives: one at a time (the process group's thread). Send and receive: one thread a direction
 // and peer, beside the collectives. tt_group_abort: any thread.
 typedef struct tt_group_s tt_group_t;
 
-tt_status_t tt_group_create(uint32_t rank, uint32_t size, double timeout_s,
-                            tt_exchange_fn_t exchange, void *context,
+// Joins the `count` ranks `members` of the meeting, ascending, that share this host; this rank is
+// one of them. From here on ranks are places in that list; errors use the meeting's numbers. Every
+// rank of the meeting makes its group in the same round.
+tt_status_t tt_group_create(const tt_meeting_t *meeting, const uint32_t *members, uint32_t count,
                             tt_group_t **out_group) TT_MUST_USE;
 void tt_group_destroy(tt_group_t *group);  // tells the peers that this rank has left
 uint32_t tt_group_rank(const tt_group_t *group);

@@ -1,4 +1,4 @@
-// What group.c, collective.c and channel.c share.
+// What group.c, segment.c, collective.c and channel.c share.
 #ifndef TT_DIST_INTERNAL_H_
 #define TT_DIST_INTERNAL_H_
 
@@ -59,6 +59,7 @@ typedef struct tt_stashed_s {
 } tt_stashed_t;
 
 typedef struct tt_peer_s {
+  uint32_t name;          // its rank among all ranks, what errors call it
   tt_control_t *control;  // the mapped segment
   unsigned char *slots[2];
   unsigned char *rings;
@@ -69,7 +70,7 @@ typedef struct tt_peer_s {
 } tt_peer_t;
 
 struct tt_group_s {
-  uint32_t rank, size;
+  uint32_t rank, size;  // among the host's members
   size_t segment_bytes, ring_bytes;
   _Atomic int64_t timeout_ns;
   uint32_t step;         // steps posted so far
@@ -81,7 +82,7 @@ struct tt_group_s {
   pthread_mutex_t broken_lock;
 };
 
-int64_t tt__dist_now_ns(void);
+static inline uint32_t tt__name(const tt_group_t *group) { return group->peers[group->rank].name; }
 static inline int64_t tt__deadline(const tt_group_t *group) {
   return tt__dist_now_ns() + atomic_load(&group->timeout_ns);
 }
@@ -94,6 +95,9 @@ void tt__counter_publish(tt_counter_t *counter, uint32_t value);
 
 // Why `peer` can no longer answer, or OK.
 tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what) TT_MUST_USE;
+
+// Tells the peers, and wakes those that wait for this rank.
+void tt__group_set_state(tt_group_t *group, tt_rank_state_t state);
 
 // Publishes this rank's next step and waits for every peer's.
 tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what) TT_MUST_USE;

@@ -340,9 +340,38 @@ static void task_run(tt_lane_task_t *lane, bool cancelled) {
 // --- the group
 // -------------------------------------------------------------------------------------
 
-tt_status_t tt_process_group_create(uint32_t rank, uint32_t size, double timeout_s,
-                                    tt_exchange_fn_t exchange, void *context,
-                                    tt_process_group_t **out_group) {
+typedef struct hello_s {
+  tt_record_t record;
+  char host[TT_HOST_ID];
+} hello_t;
+
+// Finds the ranks of this host and connects them.
+static tt_status_t connect_host(const tt_meeting_t *meeting, tt_group_t **out_group) {
+  hello_t mine = {0}, *all = tt_alloc(sizeof *all * meeting->size);
+  uint32_t *members = tt_alloc(sizeof *members * meeting->size), count = 0;
+  tt_status_t status = TT_OK_STATUS;
+  if (!all || !members) status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a meeting");
+  tt_host_id(mine.host);
+  status = tt_meeting_round(meeting, "hello", status, &mine.record, sizeof mine, all, NULL, NULL);
+  for (uint32_t k = 0; !status && k < meeting->size; k++) {
+    if (memcmp(all[k].host, mine.host, TT_HOST_ID) == 0) members[count++] = k;
+  }
+  if (!status && count < meeting->size) {
+    status =
+        TT_ERROR(UNIMPLEMENTED, "tpu_dist: %u of %u ranks are on other hosts than rank %u (%s)",
+                 meeting->size - count, meeting->size, meeting->rank, mine.host);
+  }
+  if (!status) status = tt_group_create(meeting, members, count, out_group);
+  tt_free(all);
+  tt_free(members);
+  return status;
+}
+
+tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint32_t size,
+                                    double timeout_s, tt_process_group_t **out_group) {
+  if (size == 0 || rank >= size) {
+    return TT_ERROR(VALUE, "tpu_dist: rank %u in a group of %u", rank, size);
+  }
   tt_process_group_t *group = tt_alloc_zeroed(sizeof *group);
   tt_lane_t **lanes = tt_alloc_zeroed(2 * sizeof(tt_lane_t *) * (size + 1u));
   tt_status_t status = TT_OK_STATUS;
@@ -353,7 +382,9 @@ tt_status_t tt_process_group_create(uint32_t rank, uint32_t size, double timeout
     group->senders = lanes;
     group->receivers = lanes + size + 1;
     pthread_mutex_init(&group->lock, NULL);
-    status = tt_group_create(rank, size, timeout_s, exchange, context, &group->group);
+    tt_meeting_t meeting;
+    status = tt_meeting_begin(store, rank, size, timeout_s, &meeting);
+    if (!status) status = connect_host(&meeting, &group->group);
   }
   if (!status) status = tt_lane_create(KEPT_FOR_COLLECTIVES, &group->collectives);
   if (status) {

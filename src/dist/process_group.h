@@ -43,10 +43,9 @@ typedef struct tt_job_s {
   double timeout_s;  // <= 0: the group's
 } tt_job_t;
 
-// Gives the group `rank` of `size`. The exchange is used now only.
-tt_status_t tt_process_group_create(uint32_t rank, uint32_t size, double timeout_s,
-                                    tt_exchange_fn_t exchange, void *context,
-                                    tt_process_group_t **out_group) TT_MUST_USE;
+// Gives the group `rank` of `size`. The store is used now only.
+tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint32_t size,
+                                    double timeout_s, tt_process_group_t **out_group) TT_MUST_USE;
 // Ends the threads: jobs that have not begun fail, the one that runs fails within a moment.
 void tt_process_group_destroy(tt_process_group_t *group);
 void tt_process_group_abort(tt_process_group_t *group);

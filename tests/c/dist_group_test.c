@@ -11,44 +11,82 @@
 
 #define MOST 4
 
+// A store in memory that the processes share.
 typedef struct board_s {
-  pthread_barrier_t barrier;
-  char cells[MOST][64];
+  pthread_mutex_t lock;
+  uint32_t used;
+  struct {
+    char key[TT_MEETING_KEY];
+    int64_t count;
+    size_t size;
+    char data[256];
+  } cells[64];
 } board_t;
 
-typedef struct place_s {
-  board_t *board;
-  uint32_t rank, size;
-} place_t;
-
-static tt_status_t exchange(void *context, const char *key, const void *mine, size_t size,
-                            void *all) {
-  (void)key;
-  place_t *place = context;
-  memcpy(place->board->cells[place->rank], mine, size);
-  pthread_barrier_wait(&place->board->barrier);
-  for (uint32_t k = 0; k < place->size; k++)
-    memcpy((char *)all + k * size, place->board->cells[k], size);
-  pthread_barrier_wait(&place->board->barrier);
+static uint32_t find(board_t *board, const char *key) {
+  uint32_t i = 0;
+  while (i < board->used && strcmp(board->cells[i].key, key) != 0) i++;
+  if (i == board->used) {
+    snprintf(board->cells[i].key, TT_MEETING_KEY, "%s", key);
+    board->used++;
+  }
+  return i;
+}
+static tt_status_t publish(void *context, const char *key, const void *data, size_t size) {
+  board_t *board = context;
+  pthread_mutex_lock(&board->lock);
+  uint32_t i = find(board, key);
+  memcpy(board->cells[i].data, data, size);
+  board->cells[i].size = size;
+  pthread_mutex_unlock(&board->lock);
   return TT_OK_STATUS;
+}
+static tt_status_t look(void *context, const char *key, void *data, size_t size, bool *out_there) {
+  board_t *board = context;
+  pthread_mutex_lock(&board->lock);
+  uint32_t i = find(board, key);
+  *out_there = board->cells[i].size == size;
+  if (*out_there) memcpy(data, board->cells[i].data, size);
+  pthread_mutex_unlock(&board->lock);
+  return TT_OK_STATUS;
+}
+static tt_status_t count(void *context, const char *key, int64_t *out_count) {
+  board_t *board = context;
+  pthread_mutex_lock(&board->lock);
+  *out_count = ++board->cells[find(board, key)].count;
+  pthread_mutex_unlock(&board->lock);
+  return TT_OK_STATUS;
+}
+
+static board_t *make_board(void) {
+  board_t *board =
+      mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  pthread_mutexattr_t attr;
+  pthread_mutexattr_init(&attr);
+  pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+  pthread_mutex_init(&board->lock, &attr);
+  return board;
+}
+
+static tt_status_t join(board_t *board, uint32_t rank, uint32_t size, double timeout,
+                        tt_group_t **out_group) {
+  static const uint32_t everyone[MOST] = {0, 1, 2, 3};
+  tt_store_t store = {board, publish, look, count};
+  tt_meeting_t meeting;
+  TT_RETURN_IF_ERROR(tt_meeting_begin(&store, rank, size, timeout, &meeting));
+  return tt_group_create(&meeting, everyone, size, out_group);
 }
 
 // Runs body(group) in `size` processes; a process's exit status is its count of failures.
 static void run(uint32_t size, double timeout, void (*body)(tt_group_t *)) {
-  board_t *board =
-      mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  pthread_barrierattr_t attr;
-  pthread_barrierattr_init(&attr);
-  pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-  pthread_barrier_init(&board->barrier, &attr, size);
+  board_t *board = make_board();
   pid_t pids[MOST];
   fflush(stdout);
   for (uint32_t rank = 0; rank < size; rank++) {
     if ((pids[rank] = fork()) == 0) {
       tt_test_failures = 0;
-      place_t place = {board, rank, size};
       tt_group_t *group = NULL;
-      EXPECT_OK(tt_group_create(rank, size, timeout, exchange, &place, &group));
+      EXPECT_OK(join(board, rank, size, timeout, &group));
       if (group) body(group);
       tt_group_destroy(group);
       fflush(stdout);
@@ -61,7 +99,6 @@ static void run(uint32_t size, double timeout, void (*body)(tt_group_t *)) {
     bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
     EXPECT(killed || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
   }
-  pthread_barrier_destroy(&board->barrier);
   munmap(board, sizeof *board);
 }
 
@@ -196,6 +233,32 @@ static void abortion(tt_group_t *group) {
   EXPECT_ERROR(tt_group_barrier(group), "rank 1");
 }
 
+// What can be wrong while a group is made; each fails at once or after the timeout, saying why.
+TEST(meetings) {
+  board_t *board = make_board();
+  tt_group_t *group = NULL;
+  EXPECT_ERROR(join(board, 0, 2, 0.2, &group), "no sign of rank 1 within 0.2 s");
+  EXPECT_ERROR(join(board, 0, 2, 0.2, &group), "another process is rank 0 of 2 already");
+  munmap(board, sizeof *board);
+  board = make_board();
+  tt_store_t store = {board, publish, look, count};
+  tt_meeting_t first, second;
+  EXPECT_OK(tt_meeting_begin(&store, 0, 2, 0.2, &first));
+  EXPECT_OK(tt_meeting_begin(&store, 1, 3, 0.2, &second));
+  tt_record_t mine = {0}, all[3];
+  EXPECT_ERROR(tt_meeting_round(&first, "a", TT_OK_STATUS, &mine, sizeof mine, all, NULL, NULL),
+               "no sign of rank 1");
+  EXPECT_ERROR(tt_meeting_round(&second, "a", TT_OK_STATUS, &mine, sizeof mine, all, NULL, NULL),
+               "rank 1 says 3, rank 0 says 2");
+  EXPECT_ERROR(tt_meeting_round(&first, "b", TT_ERROR(UNKNOWN, "no luck"), &mine, sizeof mine, all,
+                                NULL, NULL),
+               "no luck");
+  second.size = 2;
+  EXPECT_ERROR(tt_meeting_round(&second, "b", TT_OK_STATUS, &mine, sizeof mine, all, NULL, NULL),
+               "rank 0 failed: no luck");
+  munmap(board, sizeof *board);
+}
+
 TEST(collectives) {
   for (uint32_t size = 1; size <= MOST; size++) run(size, 60, all_reduce_sizes);
   run(2, 60, every_dtype);
@@ -216,4 +279,4 @@ TEST(failures) {
   run(3, 60, abortion);
 }
 
-TEST_MAIN(collectives, failures)
+TEST_MAIN(meetings, collectives, failures)
