@@ -7,7 +7,7 @@ import pathlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
@@ -122,11 +122,11 @@ def _loss_of(result: Any, loss: Callable | None) -> torch.Tensor:
 
 def _optimizer(name: str, model: torch.nn.Module) -> torch.optim.Optimizer:
     """With its state made, on the model's device, by one step over zero gradients."""
-    kind: Any = getattr(torch.optim, name, None)
+    kind = getattr(torch.optim, name, None)
     if not (isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer)):
         raise CaseError(f"torch.optim has no optimizer {name!r}")
     parameters = [p for p in model.parameters() if p.requires_grad]
-    optimizer = kind(parameters)
+    optimizer: torch.optim.Optimizer = cast(Any, kind)(parameters)
     for p in parameters:
         p.grad = torch.zeros_like(p)
     optimizer.step()

@@ -11,9 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from torchtpu.cli import aot, environment, info, script
+from torchtpu.cli import aot, environment, info, scale, script
 
-COMMANDS = {"info": info, "env": environment, "run": script, "aot": aot}
+COMMANDS = {"info": info, "env": environment, "run": script, "aot": aot, "scale": scale}
 
 
 def _parser() -> argparse.ArgumentParser:
