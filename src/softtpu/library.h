@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 // dtypes are tt_dtype_t numbers. All matrices are strided (element strides), so transposed operands
-// need no copy. A function returns false where it cannot serve the call: the plan then uses its own kernel.
+// need no copy. A function returns false where it cannot serve the call: the plan then uses its own
+// kernel.
 typedef struct tt_matrix_s {
   void *data;
   int64_t batch, rows, cols;
@@ -20,11 +21,11 @@ typedef struct tt_matrix_s {
 } tt_matrix_t;
 
 typedef struct tt_library_conv_s {
-  uint32_t spatial_rank;             // 1, 2 or 3; NC[spatial] / OI[spatial], dense
-  const int64_t *input, *kernel, *output;  // full dims
+  uint32_t spatial_rank;                            // 1, 2 or 3; NC[spatial] / OI[spatial], dense
+  const int64_t *input, *kernel, *output;           // full dims
   const int64_t *strides, *padding_low, *dilation;  // symmetric padding only
   int64_t groups;
-  bool transposed;                   // lhs dilation form: strides are the input's dilation
+  bool transposed;  // lhs dilation form: strides are the input's dilation
 } tt_library_conv_t;
 
 typedef struct tt_library_s {

@@ -31,9 +31,10 @@ uint64_t tt_plan_cost(const tt_plan_t *plan);
 uint32_t tt_plan_kernel_count(const tt_plan_t *plan);
 char *tt_plan_describe(const tt_plan_t *plan) TT_MUST_USE;
 
-// Runs to completion on the calling thread and `pool` (may be NULL). Buffers are dense row-major; inputs[i] of a
-// rank-0 value may point anywhere; outputs[i] == inputs[j] exactly where tt_plan_output_alias says
-// so. Fails only for what is found at run time (an unimplemented custom call is found at create).
+// Runs to completion on the calling thread and `pool` (may be NULL). Buffers are dense row-major;
+// inputs[i] of a rank-0 value may point anywhere; outputs[i] == inputs[j] exactly where
+// tt_plan_output_alias says so. Fails only for what is found at run time (an unimplemented custom
+// call is found at create).
 tt_status_t tt_plan_run(const tt_plan_t *plan, tt_pool_t *pool, const void *const *inputs,
                         void *const *outputs, void *arena) TT_MUST_USE;
 

@@ -170,8 +170,8 @@ TEST(products_reach_the_library) {
 }
 
 int main(void) {
-  static const tt_library_t library = {sizeof library, naive_matmul, naive_conv, naive_input,
-                                       naive_kernel, NULL};
+  static const tt_library_t library = {sizeof library, naive_matmul, naive_conv,
+                                       naive_input,    naive_kernel, NULL};
   tt_library_install(&library);
   convolutions_reach_the_library();
   products_reach_the_library();
