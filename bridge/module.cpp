@@ -73,6 +73,13 @@ PyObject *py_set_check_finite(PyObject *, PyObject *arg) {
   Py_RETURN_NONE;
 }
 
+PyObject *py_seed_all(PyObject *, PyObject *arg) {
+  uint64_t seed = PyLong_AsUnsignedLongLong(arg);
+  if (PyErr_Occurred()) return nullptr;
+  tt_generator_seed_all(seed);
+  Py_RETURN_NONE;
+}
+
 PyObject *py_flush(PyObject *, PyObject *arg) {
   int device = static_cast<int>(PyLong_AsLong(arg));
   if (PyErr_Occurred()) return nullptr;
@@ -164,6 +171,7 @@ PyMethodDef methods[] = {
     {"set_mode", py_set_mode, METH_O, nullptr},
     {"set_check_finite", py_set_check_finite, METH_O, nullptr},
     {"flush", py_flush, METH_O, nullptr},
+    {"seed_all", py_seed_all, METH_O, nullptr},
     {"default_generator", py_default_generator, METH_O, nullptr},
     {"stats", py_stats, METH_NOARGS, nullptr},
     {"fallback_counts", py_fallback_counts, METH_NOARGS, nullptr},

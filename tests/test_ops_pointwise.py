@@ -8,7 +8,22 @@ import torch
 import torchtpu  # noqa: F401
 
 NAN, INF = math.nan, math.inf
-CORNERS = torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.5, -0.5, 1e-40, 3e38])
+
+
+def _flushes_denormals() -> bool:
+    """XLA's CPU plugins do; the software TPU computes with them, as the CPU does."""
+    return bool((torch.tensor([1e-40], device="tpu") * 1 == 0).item())
+
+
+def representable(x):
+    """Those of `x` that the device tells from zero."""
+    return x[(x == 0) | (x.abs() >= 2.0**-126) | x.isnan()] if FLUSHES else x
+
+
+FLUSHES = _flushes_denormals()
+CORNERS = representable(
+    torch.tensor([NAN, INF, -INF, 0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 0.5, -0.5, 1e-40, 3e38])
+)
 
 
 def _extreme(x):
@@ -20,6 +35,10 @@ def both(fn, *args, **kwargs):
     expected = fn(*args, **kwargs)
     moved = [a.to("tpu") if isinstance(a, torch.Tensor) else a for a in args]
     actual = fn(*moved, **kwargs).cpu()
+    if FLUSHES and expected.is_floating_point():
+        actual, expected = (
+            torch.where(x.abs() < 2.0**-126, x * 0, x) for x in (actual, expected)
+        )
     torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
     if expected.is_floating_point():
         number = ~expected.isnan()
@@ -148,7 +167,7 @@ def test_promotion_of_numbers():
 
 
 def test_log2_is_exact_on_powers_of_two():
-    both(torch.log2, torch.tensor([2.0**k for k in range(-149, 128)]))
+    both(torch.log2, representable(torch.tensor([2.0**k for k in range(-149, 128)])))
 
 
 def test_comparisons_of_extreme_integers():
@@ -156,7 +175,7 @@ def test_comparisons_of_extreme_integers():
 
 
 def test_frexp():
-    x = torch.tensor([1.0, 0.75, -8.0, 0.0, 1e-40, INF])
+    x = representable(torch.tensor([1.0, 0.75, -8.0, 0.0, 1e-40, INF]))
     for expected, actual in zip(torch.frexp(x), torch.frexp(x.to("tpu"))):
         assert torch.equal(actual.cpu(), expected)
 

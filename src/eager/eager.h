@@ -147,6 +147,8 @@ void tt_generator_release(tt_generator_t *generator);
 tt_generator_t *tt_generator_default(int device);  // borrowed
 void tt_generator_state(const tt_generator_t *g, uint64_t *out_seed, uint64_t *out_offset);
 void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset);
+// Seeds the default generator of every device there may be: it starts none to count them.
+void tt_generator_seed_all(uint64_t seed);
 
 // --- streams and events --------------------------------------------------------------------------
 // Stream 0 is the default. Each has its own window in DeferAndFuse; work of one stream runs in

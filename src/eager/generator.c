@@ -49,6 +49,12 @@ void tt_generator_set_state(tt_generator_t *g, uint64_t seed, uint64_t offset) {
   tt__unlock();
 }
 
+void tt_generator_seed_all(uint64_t seed) {
+  tt__lock();
+  for (int i = 0; i < TT__MAX_DEVICES; i++) defaults[i] = (tt_generator_t){seed, 0, true};
+  tt__unlock();
+}
+
 void tt__generator_advance(int device, uint64_t count, uint64_t *out_seed, uint64_t *out_offset) {
   tt_generator_t *g = default_of(device);
   *out_seed = g->seed;

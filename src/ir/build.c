@@ -80,15 +80,25 @@ tt_value_t tt_emit_binary(tt_build_t *b, tt_op_t op, tt_value_t x, tt_value_t y)
   return tt_emit(b, &spec);
 }
 
+static tt_compare_type_t compare_type_of(tt_dtype_t dtype) {
+  if (tt_dtype_is_signed_int(dtype)) return TT_COMPARE_SIGNED;
+  if (tt_dtype_is_float(dtype) || tt_dtype_is_complex(dtype)) return TT_COMPARE_FLOAT;
+  return TT_COMPARE_UNSIGNED;
+}
+
+// The comparison type goes without saying, but XLA's plugins have a simplification that takes a
+// comparison of integers that does not say it for an unsigned one.
 tt_value_t tt_emit_compare(tt_build_t *b, tt_compare_t how, tt_value_t x, tt_value_t y) {
   broadcast_both(b, TT_OP_COMPARE, &x, &y);
   const tt_value_t operands[] = {x, y};
-  const tt_attr_t attr = tt_attr_int(TT_ATTR_COMPARISON_DIRECTION, how);
+  const tt_attr_t attrs[] = {
+      tt_attr_int(TT_ATTR_COMPARISON_DIRECTION, how),
+      tt_attr_int(TT_ATTR_COMPARE_TYPE, compare_type_of(tt_build_type(b, x)->dtype))};
   tt_node_spec_t spec = {.op = TT_OP_COMPARE,
                          .operands = operands,
                          .operand_count = 2,
-                         .attrs = &attr,
-                         .attr_count = 1};
+                         .attrs = attrs,
+                         .attr_count = 2};
   return tt_emit(b, &spec);
 }
 

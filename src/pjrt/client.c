@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "pjrt/internal.h"
@@ -89,10 +90,21 @@ static tt_status_t read_device(tt_client_t *client, tt_client_device_t *device, 
   return device->kind ? TT_OK_STATUS : TT_ERROR(OUT_OF_MEMORY, "no memory for a client");
 }
 
+// What a plugin that runs on the host may take, where it does not say.
+static bool host_platform(const tt_client_t *client) {
+  return !client->ext && strcmp(client->platform, "cpu") == 0;
+}
+
+static int64_t host_memory(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? (int64_t)pages * size : 0;
+}
+
 static tt_status_t read_devices(tt_client_t *client) {
   TT_PJRT_ARGS(tt_pjrt_list_args_t, list, .self = client->handle);
   TT_RETURN_IF_ERROR(TT_CALL(client->plugin, Client_AddressableDevices, &list));
   uint32_t count = (uint32_t)list.count;
+  int64_t limit = host_platform(client) ? host_memory() : 0;
   client->devices = tt_alloc_zeroed(sizeof *client->devices * (count + 1u));
   uint32_t *ordinals = tt_alloc(sizeof *ordinals * (count + 1u));
   tt_status_t status = TT_OK_STATUS;
@@ -100,6 +112,7 @@ static tt_status_t read_devices(tt_client_t *client) {
   if (!status) status = tt_visible_devices(count, ordinals, &client->device_count);
   for (uint32_t i = 0; i < client->device_count; i++) {
     pthread_mutex_init(&client->devices[i].mutex, NULL);
+    client->devices[i].stats.bytes_limit = limit;
     void *handle = ((void *const *)list.items)[ordinals[i]];
     if (!status) status = read_device(client, &client->devices[i], handle);
   }

@@ -34,8 +34,8 @@ def manual_seed(seed: int) -> None:
 
 
 def manual_seed_all(seed: int) -> None:
-    for index in range(device_count()):
-        _generator(index).manual_seed(int(seed))
+    """Starts no device: ``torch.manual_seed`` comes here too."""
+    _C.seed_all(torch.Generator().manual_seed(int(seed)).initial_seed())
 
 
 def seed() -> None:
