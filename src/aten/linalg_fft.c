@@ -32,79 +32,57 @@ static tt_value_t normalise(tt_build_t *b, tt_value_t x, int64_t mode, double n,
   return scale == 1 ? x : tt__mulc(b, x, scale);
 }
 
-static bool is_empty(const tt_lower_t *L) {
-  return tt__product(L->outs[0].sizes, L->outs[0].rank) == 0;
+// Transforms over the dimensions of argument 1, `sizes` long each: the last of them of kind `last`,
+// the others of kind `rest`. An inverse one ends with the last, a forward one begins there.
+static void return_transforms(tt_lower_t *L, tt_value_t v, const int64_t *sizes, tt_fft_t last,
+                              tt_fft_t rest) {
+  const bool inverse = rest == TT_IFFT;
+  const uint32_t rank = tt__rank(L->b, v);
+  uint32_t count;
+  const int64_t *dims = tt_lower_ints(L, 1, &count);
+  double n = 1;
+  for (uint32_t k = 0; k < count; k++) {
+    const uint32_t i = inverse ? k : count - 1 - k;
+    const int64_t dim = dims[i] < 0 ? dims[i] + rank : dims[i];
+    v = transform(L->b, v, dim, i == count - 1 ? last : rest, sizes[dim]);
+    n *= (double)sizes[dim];
+  }
+  tt_lower_return(L, 0, normalise(L->b, v, tt_lower_int(L, 2, 0), n, inverse));
 }
-static void return_empty(tt_lower_t *L) {
+
+// Whether the result has no elements; it is returned then.
+static bool is_empty(tt_lower_t *L) {
   const tt_out_meta_t *o = &L->outs[0];
+  if (tt__product(o->sizes, o->rank)) return false;
   tt_lower_return(L, 0, tt_emit_splat(L->b, (tt_dtype_t)o->dtype, o->rank, o->sizes, 0));
+  return true;
 }
 
 // _fft_c2c(self, dim, normalization, forward)
 TT_LOWER0(fft_c2c) {
-  tt_build_t *b = L->b;
-  const tt_tensor_t *x = tt_lower_meta(L, 0);
-  const bool forward = tt_lower_int(L, 3, 1) != 0;
-  uint32_t count;
-  const int64_t *dims = tt_lower_ints(L, 1, &count);
-  double n = 1;
-  if (is_empty(L)) {
-    return_empty(L);
-    return;
-  }
-  tt_value_t v = tt_lower_tensor(L, 0);
-  for (uint32_t i = 0; i < count; i++) {
-    const int64_t dim = dims[i] < 0 ? dims[i] + x->rank : dims[i];
-    v = transform(b, v, dim, forward ? TT_FFT : TT_IFFT, x->sizes[dim]);
-    n *= (double)x->sizes[dim];
-  }
-  tt_lower_return(L, 0, count ? normalise(b, v, tt_lower_int(L, 2, 0), n, !forward) : v);
+  const tt_fft_t type = tt_lower_int(L, 3, 1) ? TT_FFT : TT_IFFT;
+  if (is_empty(L)) return;
+  return_transforms(L, tt_lower_tensor(L, 0), tt_lower_meta(L, 0)->sizes, type, type);
 }
 
 // _fft_r2c(self, dim, normalization, onesided)
 TT_LOWER0(fft_r2c) {
-  tt_build_t *b = L->b;
-  const tt_tensor_t *x = tt_lower_meta(L, 0);
   const bool onesided = tt_lower_int(L, 3, 1) != 0;
-  uint32_t count;
-  const int64_t *dims = tt_lower_ints(L, 1, &count);
-  double n = 1;
-  if (is_empty(L)) {
-    return_empty(L);
-    return;
-  }
+  if (is_empty(L)) return;
   tt_value_t v = tt_lower_tensor(L, 0);
-  if (!onesided) v = tt_emit_convert(b, v, tt_lower_out_dtype(L, 0));
-  for (uint32_t i = count; i-- > 0;) {
-    const int64_t dim = dims[i] < 0 ? dims[i] + x->rank : dims[i];
-    const bool real = onesided && i == count - 1;
-    v = transform(b, v, dim, real ? TT_RFFT : TT_FFT, x->sizes[dim]);
-    n *= (double)x->sizes[dim];
-  }
-  tt_lower_return(L, 0, normalise(b, v, tt_lower_int(L, 2, 0), n, false));
+  if (!onesided) v = tt_emit_convert(L->b, v, tt_lower_out_dtype(L, 0));
+  return_transforms(L, v, tt_lower_meta(L, 0)->sizes, onesided ? TT_RFFT : TT_FFT, TT_FFT);
 }
 
 // _fft_c2r(self, dim, normalization, last_dim_size)
 TT_LOWER0(fft_c2r) {
-  tt_build_t *b = L->b;
-  const tt_out_meta_t *y = &L->outs[0];
-  const int64_t last = tt_lower_int(L, 3, 1);
   uint32_t count;
-  const int64_t *dims = tt_lower_ints(L, 1, &count);
-  double n = 1;
-  if (is_empty(L)) {
-    return_empty(L);
-    return;
-  }
+  const int64_t *dims = tt_lower_ints(L, 1, &count), half = tt_lower_int(L, 3, 1) / 2 + 1;
+  if (is_empty(L)) return;
   tt_value_t v = tt_lower_tensor(L, 0);
-  for (uint32_t i = 0; i < count; i++) {
-    const int64_t dim = dims[i] < 0 ? dims[i] + y->rank : dims[i];
-    const bool real = i == count - 1;
-    if (real) v = tt_emit_slice_dim(b, v, dim, 0, last / 2 + 1, 1);
-    v = transform(b, v, dim, real ? TT_IRFFT : TT_IFFT, y->sizes[dim]);
-    n *= (double)y->sizes[dim];
-  }
-  tt_lower_return(L, 0, normalise(b, v, tt_lower_int(L, 2, 0), n, true));
+  const int64_t last = dims[count - 1] < 0 ? dims[count - 1] + tt__rank(L->b, v) : dims[count - 1];
+  v = tt_emit_slice_dim(L->b, v, last, 0, half, 1);
+  return_transforms(L, v, L->outs[0].sizes, TT_IRFFT, TT_IFFT);
 }
 
 // linalg_cross(self, other, dim)

@@ -52,34 +52,6 @@ TT_LOWER0(layer_norm) {
   tt_lower_return(L, 2, rstd);
 }
 
-// native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, bias, mask[3])
-TT_LOWER0(layer_norm_backward) {
-  tt_build_t *b = L->b;
-  const tt_tensor_t *x = tt_lower_meta(L, 1);
-  const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)x->dtype);
-  uint32_t inner;
-  int64_t dims[TT_MAX_RANK], outer[TT_MAX_RANK];
-  const int64_t *shape = tt_lower_ints(L, 2, &inner);
-  const double n = (double)tt__product(shape, inner);
-  trailing_dims(x->rank, inner, dims);
-  const uint32_t outer_count = leading_dims(x->rank - inner, outer);
-  const tt_value_t g = tt_lower_tensor_as(L, 0, d), rstd = tt_lower_tensor_as(L, 4, d);
-  const tt_value_t xhat =
-      tt__mul(b, tt__sub(b, tt_lower_tensor_as(L, 1, d), tt_lower_tensor_as(L, 3, d)), rstd);
-  if (tt__wanted(L, 7, 0)) {
-    const tt_value_t gw = tt_lower_has(L, 5) ? tt__mul(b, g, tt_lower_tensor_as(L, 5, d)) : g;
-    const tt_value_t mean_g = tt__divc(b, tt__sum_over(b, gw, dims, inner, true), n);
-    const tt_value_t mean_gx =
-        tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), dims, inner, true), n);
-    tt_lower_return(
-        L, 0, tt__mul(b, rstd, tt__sub(b, tt__sub(b, gw, mean_g), tt__mul(b, xhat, mean_gx))));
-  }
-  if (tt__wanted(L, 7, 1)) {
-    tt_lower_return(L, 1, tt__sum_over(b, tt__mul(b, g, xhat), outer, outer_count, false));
-  }
-  if (tt__wanted(L, 7, 2)) tt_lower_return(L, 2, tt__sum_over(b, g, outer, outer_count, false));
-}
-
 // _fused_rms_norm(input, normalized_shape, weight, eps) -> (output, rstd)
 TT_LOWER0(rms_norm) {
   tt_build_t *b = L->b;
@@ -107,28 +79,45 @@ TT_LOWER0(rms_norm) {
   tt_lower_return(L, 1, rstd);
 }
 
-// _fused_rms_norm_backward(grad, input, normalized_shape, rstd, weight, mask[2])
-TT_LOWER0(rms_norm_backward) {
+// The gradients of layer_norm (`centered`) and rms_norm, whose arguments are alike but for the mean
+// before rstd and the bias behind the weight.
+static void norm_backward(tt_lower_t *L, bool centered) {
   tt_build_t *b = L->b;
+  const uint32_t rstd_arg = centered ? 4 : 3, weight_arg = rstd_arg + 1, mask = centered ? 7 : 5;
   const tt_tensor_t *x = tt_lower_meta(L, 1);
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)x->dtype);
   uint32_t inner;
   int64_t dims[TT_MAX_RANK], outer[TT_MAX_RANK];
   const int64_t *shape = tt_lower_ints(L, 2, &inner);
+  const double n = (double)tt__product(shape, inner);
   trailing_dims(x->rank, inner, dims);
   const uint32_t outer_count = leading_dims(x->rank - inner, outer);
-  const tt_value_t g = tt_lower_tensor_as(L, 0, d), rstd = tt_lower_tensor_as(L, 3, d);
-  const tt_value_t xhat = tt__mul(b, tt_lower_tensor_as(L, 1, d), rstd);
-  if (tt__wanted(L, 5, 0)) {
-    const tt_value_t gw = tt_lower_has(L, 4) ? tt__mul(b, g, tt_lower_tensor_as(L, 4, d)) : g;
-    const tt_value_t mean_gx = tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), dims, inner, true),
-                                        (double)tt__product(shape, inner));
-    tt_lower_return(L, 0, tt__mul(b, rstd, tt__sub(b, gw, tt__mul(b, xhat, mean_gx))));
+  const tt_value_t g = tt_lower_tensor_as(L, 0, d), rstd = tt_lower_tensor_as(L, rstd_arg, d);
+  const bool weighted = tt_lower_has(L, weight_arg);
+  tt_value_t xhat = tt_lower_tensor_as(L, 1, d);
+  if (centered) xhat = tt__sub(b, xhat, tt_lower_tensor_as(L, 3, d));
+  xhat = tt__mul(b, xhat, rstd);
+  if (tt__wanted(L, mask, 0)) {
+    const tt_value_t gw = weighted ? tt__mul(b, g, tt_lower_tensor_as(L, weight_arg, d)) : g;
+    const tt_value_t mean_gx =
+        tt__divc(b, tt__sum_over(b, tt__mul(b, gw, xhat), dims, inner, true), n);
+    const tt_value_t rest =
+        centered ? tt__sub(b, gw, tt__divc(b, tt__sum_over(b, gw, dims, inner, true), n)) : gw;
+    tt_lower_return(L, 0, tt__mul(b, rstd, tt__sub(b, rest, tt__mul(b, xhat, mean_gx))));
   }
-  if (tt__wanted(L, 5, 1) && tt_lower_has(L, 4)) {
+  if (tt__wanted(L, mask, 1) && weighted) {
     tt_lower_return(L, 1, tt__sum_over(b, tt__mul(b, g, xhat), outer, outer_count, false));
   }
+  if (centered && tt__wanted(L, mask, 2)) {
+    tt_lower_return(L, 2, tt__sum_over(b, g, outer, outer_count, false));
+  }
 }
+
+// native_layer_norm_backward(grad, input, normalized_shape, mean, rstd, weight, bias, mask[3])
+TT_LOWER0(layer_norm_backward) { norm_backward(L, true); }
+
+// _fused_rms_norm_backward(grad, input, normalized_shape, rstd, weight, mask[2])
+TT_LOWER0(rms_norm_backward) { norm_backward(L, false); }
 
 // A per-channel vector as [1, G, C/G, 1].
 static tt_value_t channels(tt_lower_t *L, uint32_t arg, int64_t c, int64_t groups, tt_dtype_t d) {

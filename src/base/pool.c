@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/relax.h"
 
 // How long a thread polls before it sleeps: long enough to span the gap between two kernels of one
 // program, short enough not to take a core from anybody else.
@@ -46,14 +47,6 @@ struct tt_pool_s {
 
 static _Thread_local bool inside_task;
 
-static void cpu_relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
-
 static void signal_init(signal_t *s) {
   atomic_init(&s->word, 0);
   atomic_init(&s->sleeping, false);
@@ -79,7 +72,7 @@ static void signal_wait(signal_t *s, uint32_t old, bool want_zero) {
   for (int i = 0; i < SPIN_COUNT; i++) {
     uint32_t now = atomic_load_explicit(&s->word, memory_order_acquire);
     if (want_zero ? now == 0 : now != old) return;
-    cpu_relax();
+    tt_relax();
   }
   pthread_mutex_lock(&s->mutex);
   atomic_store(&s->sleeping, true);

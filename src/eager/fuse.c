@@ -5,28 +5,13 @@
 #include "eager/window.h"
 #include "ir/location.h"
 
-static tt__fused_t **table;  // open addressing, a power of two of places, at most half full
-static uint32_t table_size, table_count;
+static tt_table_t table;  // of tt__fused_t
 
-static bool matches(const tt__fused_t *p, const tt__window_t *w, uint64_t hash) {
-  return p->hash == hash && p->key_count == w->key_count &&
+static bool matches(const void *entry, const void *key) {
+  const tt__fused_t *p = entry;
+  const tt__window_t *w = key;
+  return p->key_count == w->key_count &&
          memcmp(p->key, w->trace, w->key_count * sizeof *p->key) == 0;
-}
-
-static bool grow_table(void) {
-  uint32_t size = table_size ? table_size * 2 : 64;
-  tt__fused_t **fresh = tt_alloc_zeroed(size * sizeof(tt__fused_t *));
-  if (!fresh) return false;
-  for (uint32_t i = 0; i < table_size; i++) {
-    if (!table[i]) continue;
-    uint32_t at = (uint32_t)table[i]->hash & (size - 1);
-    while (fresh[at]) at = (at + 1) & (size - 1);
-    fresh[at] = table[i];
-  }
-  tt_free(table);
-  table = fresh;
-  table_size = size;
-  return true;
 }
 
 static void destroy(tt__fused_t *p) {
@@ -226,16 +211,15 @@ static tt_status_t make(tt__window_t *w, uint64_t hash, tt__fused_t **out_progra
 }
 
 tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash, tt__fused_t **out_program) {
-  if (2 * table_count >= table_size && !grow_table()) return tt__no_host_memory();
-  uint32_t at = (uint32_t)hash & (table_size - 1);
-  for (; table[at]; at = (at + 1) & (table_size - 1)) {
-    if (!matches(table[at], w, hash)) continue;
+  if (!tt_table_reserve(&table)) return tt__no_host_memory();
+  void **place = tt_table_place(&table, hash, matches, w);
+  if (*place) {
     tt__engine.stats.window_hits++;
-    *out_program = table[at];
+    *out_program = *place;
     return TT_OK_STATUS;
   }
   TT_RETURN_IF_ERROR(make(w, hash, out_program));
-  table[at] = *out_program;
-  table_count++;
+  *place = *out_program;
+  table.count++;
   return TT_OK_STATUS;
 }

@@ -3,54 +3,38 @@
 
 #include "eager/internal.h"
 
-static tt__instance_t **table;  // open addressing, a power of two of places, at most half full
-static uint32_t table_size, table_count;
+static tt_table_t table;  // of tt__instance_t
 
-tt__instance_t *tt__instance_find(const tt__frame_t *frame) {
-  if (!table) return NULL;
-  uint32_t at = (uint32_t)frame->hash & (table_size - 1);
-  for (; table[at]; at = (at + 1) & (table_size - 1)) {
-    tt__instance_t *n = table[at];
-    if (n->hash == frame->hash && n->key_count == frame->key_count &&
-        memcmp(n->key, frame->key, n->key_count * sizeof *n->key) == 0) {
-      return n;
-    }
-  }
-  return NULL;
+static bool matches(const void *entry, const void *key) {
+  const tt__instance_t *n = entry;
+  const tt__frame_t *frame = key;
+  return n->key_count == frame->key_count &&
+         memcmp(n->key, frame->key, n->key_count * sizeof *n->key) == 0;
 }
 
-static bool grow_table(void) {
-  uint32_t size = table_size ? table_size * 2 : 1024;
-  tt__instance_t **fresh = tt_alloc_zeroed(size * sizeof(tt__instance_t *));
-  if (!fresh) return false;
-  for (uint32_t i = 0; i < table_size; i++) {
-    if (!table[i]) continue;
-    uint32_t at = (uint32_t)table[i]->hash & (size - 1);
-    while (fresh[at]) at = (at + 1) & (size - 1);
-    fresh[at] = table[i];
-  }
-  tt_free(table);
-  table = fresh;
-  table_size = size;
-  return true;
+static bool same(const void *entry, const void *key) {
+  const tt__instance_t *n = entry, *other = key;
+  return n->key_count == other->key_count &&
+         memcmp(n->key, other->key, n->key_count * sizeof *n->key) == 0;
+}
+
+tt__instance_t *tt__instance_find(const tt__frame_t *frame) {
+  void **place = tt_table_place(&table, frame->hash, matches, frame);
+  return place ? *place : NULL;
 }
 
 tt_status_t tt__instance_insert(tt__instance_t *instance) {
-  if (2 * table_count >= table_size && !grow_table()) {
+  if (!tt_table_reserve(&table)) {
     tt__instance_destroy(instance);
     return tt__no_host_memory();
   }
-  uint32_t at = (uint32_t)instance->hash & (table_size - 1);
-  for (; table[at]; at = (at + 1) & (table_size - 1)) {
-    tt__instance_t *n = table[at];
-    if (n->hash == instance->hash && n->key_count == instance->key_count &&
-        memcmp(n->key, instance->key, n->key_count * sizeof *n->key) == 0) {
-      tt__instance_destroy(instance);
-      return TT_OK_STATUS;
-    }
+  void **place = tt_table_place(&table, instance->hash, same, instance);
+  if (*place) {
+    tt__instance_destroy(instance);
+    return TT_OK_STATUS;
   }
-  table[at] = instance;
-  instance->id = table_count++;
+  *place = instance;
+  instance->id = table.count++;
   tt__engine.stats.instances++;
   return TT_OK_STATUS;
 }

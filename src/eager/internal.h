@@ -9,6 +9,7 @@
 #include "aten/view.h"
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "base/table.h"
 #include "eager/eager.h"
 
 typedef struct tt__window_s tt__window_t;

@@ -4,28 +4,16 @@
 
 #include "opt/rewrite.h"
 
-static inline tt_value_t tt__expand_two(tt_build_t *b, tt_op_t op, tt_value_t x, tt_value_t y) {
-  return tt_emit_binary(b, op, x, y);
-}
-static inline tt_value_t tt__expand_add(tt_build_t *b, tt_value_t x, tt_value_t y) {
-  return tt__expand_two(b, TT_OP_ADD, x, y);
-}
-static inline tt_value_t tt__expand_sub(tt_build_t *b, tt_value_t x, tt_value_t y) {
-  return tt__expand_two(b, TT_OP_SUBTRACT, x, y);
-}
-static inline tt_value_t tt__expand_mul(tt_build_t *b, tt_value_t x, tt_value_t y) {
-  return tt__expand_two(b, TT_OP_MULTIPLY, x, y);
-}
-static inline tt_value_t tt__expand_div(tt_build_t *b, tt_value_t x, tt_value_t y) {
-  return tt__expand_two(b, TT_OP_DIVIDE, x, y);
-}
-static inline tt_value_t tt__expand_one(tt_build_t *b, tt_op_t op, tt_value_t x) {
-  return tt_emit_unary(b, op, x);
-}
-// A constant of x's type.
-static inline tt_value_t tt__expand_num(tt_build_t *b, tt_value_t x, double value) {
-  return tt_emit_splat_like(b, x, value);
-}
+// Short forms for a function with a builder `b` and an argument `x`, so that formulas read as such.
+#define ADD(x, y) tt_emit_binary(b, TT_OP_ADD, x, y)
+#define SUB(x, y) tt_emit_binary(b, TT_OP_SUBTRACT, x, y)
+#define MUL(x, y) tt_emit_binary(b, TT_OP_MULTIPLY, x, y)
+#define DIV(x, y) tt_emit_binary(b, TT_OP_DIVIDE, x, y)
+#define NUM(value) tt_emit_splat_like(b, x, value)  // a constant of x's type
+#define CALL(op, x) tt_emit_unary(b, TT_OP_##op, x)
+#define LESS(x, y) tt_emit_compare(b, TT_LT, x, y)
+#define WHERE(p, x, y) tt_emit_select(b, p, x, y)
+
 static inline bool tt__expand_is_wide(tt_build_t *b, tt_value_t x) {
   return tt_build_dtype(b, x) == TT_F64;
 }

@@ -4,14 +4,6 @@
 #include "opt/expand.h"
 #include "opt/opt.h"
 
-#define ADD(x, y) tt__expand_add(b, x, y)
-#define SUB(x, y) tt__expand_sub(b, x, y)
-#define MUL(x, y) tt__expand_mul(b, x, y)
-#define DIV(x, y) tt__expand_div(b, x, y)
-#define NUM(value) tt__expand_num(b, x, value)
-#define CALL(op, x) tt__expand_one(b, TT_OP_##op, x)
-#define LESS(x, y) tt_emit_compare(b, TT_LT, x, y)
-#define WHERE(p, x, y) tt_emit_select(b, p, x, y)
 #define LN2 0.69314718055994530942
 
 // exp(x) / 2 for large x, without overflow before its time.
@@ -109,7 +101,7 @@ static bool next_after(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out
   tt_dtype_t int_type = by_size[tt_dtype_size(type->dtype)];
   tt_value_t x_bits = tt_emit_bitcast(b, x, int_type, type->rank, type->dims);
   tt_value_t y_bits = tt_emit_bitcast(b, y, int_type, type->rank, type->dims);
-  tt_value_t zero = tt__expand_num(b, x_bits, 0), one = tt__expand_num(b, x_bits, 1);
+  tt_value_t zero = tt_emit_splat_like(b, x_bits, 0), one = tt_emit_splat_like(b, x_bits, 1);
   tt_value_t x_negative = LESS(x_bits, zero);
   tt_value_t from = ordered(b, x_bits, x_negative), to = ordered(b, y_bits, LESS(y_bits, zero));
   tt_value_t next = WHERE(LESS(from, to), ADD(from, one), SUB(from, one));

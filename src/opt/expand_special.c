@@ -4,15 +4,6 @@
 #include "opt/expand.h"
 #include "opt/expand_series.h"
 
-#define ADD(x, y) tt__expand_add(b, x, y)
-#define SUB(x, y) tt__expand_sub(b, x, y)
-#define MUL(x, y) tt__expand_mul(b, x, y)
-#define DIV(x, y) tt__expand_div(b, x, y)
-#define NUM(value) tt__expand_num(b, x, value)
-#define CALL(op, x) tt__expand_one(b, TT_OP_##op, x)
-#define LESS(x, y) tt_emit_compare(b, TT_LT, x, y)
-#define WHERE(p, x, y) tt_emit_select(b, p, x, y)
-
 static tt_value_t polynomial(tt_build_t *b, tt_value_t x, const double *series, size_t count) {
   tt_value_t r = NUM(series[count - 1]);
   for (size_t i = count - 1; i-- > 0;) r = ADD(MUL(r, x), NUM(series[i]));

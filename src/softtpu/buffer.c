@@ -250,7 +250,7 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
     for (uint32_t j = 0; j < n; j++) overwritten |= targets[j] == from[i] && from[j] != targets[j];
     if (!overwritten) continue;
     size_t bytes = value_bytes(p, block->returns[i]);
-    uint32_t saved;
+    uint32_t saved = 0;
     TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, end, end, &saved));
     TT_RETURN_IF_ERROR(append_copy(p, seq, from[i], saved, bytes));
     from[i] = saved;

@@ -2,19 +2,13 @@
 
 #include <string.h>
 
+#include "base/relax.h"
+
 // How long the thread polls for the next task before it sleeps: about 20 microseconds, the gap
 // between two operations of an eager program.
 #define SPIN_COUNT 400
 // Pending tasks at which the enqueuing thread waits.
 #define DEPTH 4096
-
-static void cpu_relax(void) {
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("yield");
-#endif
-}
 
 void tt_queue_init(tt_queue_t *queue, pthread_mutex_t *mutex) {
   memset(queue, 0, sizeof *queue);
@@ -31,7 +25,7 @@ static void *thread_main(void *argument) {
   for (;;) {
     for (int i = 0; i < SPIN_COUNT; i++) {
       if (atomic_load_explicit(&queue->posted, memory_order_acquire) != done) break;
-      cpu_relax();
+      tt_relax();
     }
     pthread_mutex_lock(queue->mutex);
     while (!queue->head && !queue->stopping) {

@@ -189,7 +189,7 @@ tt_pjrt_error_t *tt__soft_Plugin_Attributes(tt_pjrt_own_list_args_t *a) {
   return NULL;
 }
 
-static tt_pjrt_error_t *answer(tt_pjrt_text_args_t *a, const char *text) {
+tt_pjrt_error_t *tt__soft_answer(tt_pjrt_text_args_t *a, const char *text) {
   TT_SOFT_CHECK(a, size);
   a->text = text;
   a->size = strlen(text);
@@ -197,11 +197,11 @@ static tt_pjrt_error_t *answer(tt_pjrt_text_args_t *a, const char *text) {
 }
 
 tt_pjrt_error_t *tt__soft_Client_PlatformName(tt_pjrt_text_args_t *a) {
-  return answer(a, TT_SOFT_PLATFORM);
+  return tt__soft_answer(a, TT_SOFT_PLATFORM);
 }
 
 tt_pjrt_error_t *tt__soft_Client_PlatformVersion(tt_pjrt_text_args_t *a) {
-  return answer(a, TT_SOFT_VERSION);
+  return tt__soft_answer(a, TT_SOFT_VERSION);
 }
 
 tt_pjrt_error_t *tt__soft_Client_ProcessIndex(tt_pjrt_int_args_t *a) {
@@ -358,11 +358,13 @@ tt_pjrt_error_t *tt__soft_Memory_Kind_Id(tt_pjrt_int_args_t *a) {
   return NULL;
 }
 
-tt_pjrt_error_t *tt__soft_Memory_Kind(tt_pjrt_text_args_t *a) { return answer(a, "device"); }
+tt_pjrt_error_t *tt__soft_Memory_Kind(tt_pjrt_text_args_t *a) {
+  return tt__soft_answer(a, "device");
+}
 
 tt_pjrt_error_t *tt__soft_Memory_DebugString(tt_pjrt_text_args_t *a) {
   TT_SOFT_CHECK(a, size);
-  return answer(a, ((tt_soft_memory_t *)a->self)->text);
+  return tt__soft_answer(a, ((tt_soft_memory_t *)a->self)->text);
 }
 
 tt_pjrt_error_t *tt__soft_Memory_ToString(tt_pjrt_text_args_t *a) {

@@ -221,15 +221,9 @@ tt_pjrt_error_t *tt__soft_LoadedExecutable_IsDeleted(tt_pjrt_bool_args_t *a) {
   return NULL;
 }
 
-static tt_pjrt_error_t *answer(tt_pjrt_text_args_t *a, const char *text) {
-  a->text = text;
-  a->size = strlen(text);
-  return NULL;
-}
-
 tt_pjrt_error_t *tt__soft_Executable_Name(tt_pjrt_text_args_t *a) {
   TT_SOFT_CHECK(a, size);
-  return answer(a, ((tt_soft_executable_t *)a->self)->name);
+  return tt__soft_answer(a, ((tt_soft_executable_t *)a->self)->name);
 }
 
 tt_pjrt_error_t *tt__soft_Executable_Fingerprint(tt_pjrt_text_args_t *a) {
@@ -239,7 +233,7 @@ tt_pjrt_error_t *tt__soft_Executable_Fingerprint(tt_pjrt_text_args_t *a) {
     return tt__soft_error(
         TT_ERROR(UNIMPLEMENTED, "the fingerprint of an executable that was compiled from memory"));
   }
-  return answer(a, executable->fingerprint);
+  return tt__soft_answer(a, executable->fingerprint);
 }
 
 tt_pjrt_error_t *tt__soft_LoadedExecutable_Fingerprint(tt_pjrt_text_args_t *a) {

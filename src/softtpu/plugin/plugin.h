@@ -92,6 +92,8 @@ static inline tt_soft_device_t *tt__soft_device_of(tt_device_t *device) {
 // --------------------------------------------------------------------------------------- Consumes
 // a status; NULL for OK.
 tt_pjrt_error_t *tt__soft_error(tt_status_t status);
+// Answers with a text that lives as long as the plugin or the object it is of.
+tt_pjrt_error_t *tt__soft_answer(tt_pjrt_text_args_t *a, const char *text);
 tt_code_t tt__soft_code(int pjrt_code);
 int tt__soft_error_code(const tt_pjrt_error_t *error);
 

@@ -80,19 +80,12 @@ tt_pjrt_error_t *tt__soft_TopologyDescription_Destroy(tt_pjrt_ref_args_t *a) {
   return NULL;
 }
 
-static tt_pjrt_error_t *answer(tt_pjrt_text_args_t *a, const char *text) {
-  TT_SOFT_CHECK(a, size);
-  a->text = text;
-  a->size = strlen(text);
-  return NULL;
-}
-
 tt_pjrt_error_t *tt__soft_TopologyDescription_PlatformName(tt_pjrt_text_args_t *a) {
-  return answer(a, TT_SOFT_PLATFORM);
+  return tt__soft_answer(a, TT_SOFT_PLATFORM);
 }
 
 tt_pjrt_error_t *tt__soft_TopologyDescription_PlatformVersion(tt_pjrt_text_args_t *a) {
-  return answer(a, TT_SOFT_VERSION);
+  return tt__soft_answer(a, TT_SOFT_VERSION);
 }
 
 tt_pjrt_error_t *tt__soft_TopologyDescription_GetDeviceDescriptions(tt_pjrt_list_args_t *a) {
@@ -159,12 +152,12 @@ tt_pjrt_error_t *tt__soft_DeviceDescription_Attributes(tt_pjrt_count_args_t *a) 
 }
 
 tt_pjrt_error_t *tt__soft_DeviceDescription_Kind(tt_pjrt_text_args_t *a) {
-  return answer(a, "Software TPU");
+  return tt__soft_answer(a, "Software TPU");
 }
 
 tt_pjrt_error_t *tt__soft_DeviceDescription_DebugString(tt_pjrt_text_args_t *a) {
   TT_SOFT_CHECK(a, size);
-  return answer(a, ((const tt_soft_description_t *)a->self)->text);
+  return tt__soft_answer(a, ((const tt_soft_description_t *)a->self)->text);
 }
 
 tt_pjrt_error_t *tt__soft_DeviceDescription_ToString(tt_pjrt_text_args_t *a) {

@@ -1,0 +1,22 @@
+#include "base/table.h"
+
+#include "base/alloc.h"
+
+#define FIRST_SIZE 256u
+
+bool tt_table_reserve(tt_table_t *table) {
+  if (2 * table->count < table->size) return true;
+  const uint32_t size = table->size ? table->size * 2 : FIRST_SIZE;
+  void **fresh = tt_alloc_zeroed(size * sizeof *fresh);
+  if (!fresh) return false;
+  for (uint32_t i = 0; i < table->size; i++) {
+    if (!table->places[i]) continue;
+    uint32_t at = (uint32_t) * (const uint64_t *)table->places[i] & (size - 1);
+    while (fresh[at]) at = (at + 1) & (size - 1);
+    fresh[at] = table->places[i];
+  }
+  tt_free(table->places);
+  table->places = fresh;
+  table->size = size;
+  return true;
+}
