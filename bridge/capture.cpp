@@ -1,84 +1,172 @@
 #include "capture.hpp"
 
 #include <ATen/ops/as_strided.h>
+#include <c10/util/SmallVector.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "base/alloc.h"
-#include "eager/capture.h"
+#include "stack.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
 
 namespace {
 
-constexpr const char *kName = "torchtpu.capture";
+constexpr const char *kCapture = "torchtpu.capture";
+constexpr const char *kPrograms = "torchtpu.programs";
 
 void dispose(PyObject *capsule) {
-  tt_capture_destroy(static_cast<tt_capture_t *>(PyCapsule_GetPointer(capsule, kName)));
+  tt_capture_destroy(static_cast<tt_capture_t *>(PyCapsule_GetPointer(capsule, kCapture)));
 }
 
-struct Tensors {
-  std::vector<at::Tensor> tensors;
-  std::vector<tt_tensor_t> described;
-  uint32_t count() const { return static_cast<uint32_t>(described.size()); }
+// What a compiled graph is called with. Tensors are borrowed from the list.
+struct Arguments {
+  c10::SmallVector<tt_tensor_t, 16> tensors;
+  c10::SmallVector<const at::Tensor *, 16> sources;  // of `tensors`
+  c10::SmallVector<uint64_t, 16> words;              // all that is no tensor
+  uint32_t count() const { return static_cast<uint32_t>(tensors.size()); }
+  uint32_t word_count() const { return static_cast<uint32_t>(words.size()); }
 };
 
-Tensors unpack(PyObject *list) {
-  Tensors out;
+bool describe(const at::Tensor &tensor, Arguments *out) {
+  const at::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  bool host = impl->device_type() == c10::DeviceType::CPU;
+  if (host ? impl->dim() != 0 : impl->device_type() != tt::kTpu) return false;
+  if (!impl->has_storage()) return false;
+  out->sources.push_back(&tensor);
+  auto &described = out->tensors.emplace_back();
+  if (host) {
+    tt::host_describe(tensor, &described);
+  } else {
+    tt::tensor_describe(impl, &described);
+  }
+  return true;
+}
+
+// False where a program cannot take the item.
+bool add_argument(PyObject *item, Arguments *out) {
+  enum Kind : uint64_t { kNone, kBool, kInt, kFloat };
+  if (THPVariable_Check(item)) return describe(THPVariable_Unpack(item), out);
+  uint64_t value = 0;
+  Kind kind = kNone;
+  if (PyBool_Check(item)) {
+    kind = kBool;
+    value = item == Py_True;
+  } else if (PyLong_CheckExact(item)) {
+    int overflow = 0;
+    kind = kInt;
+    value = static_cast<uint64_t>(PyLong_AsLongLongAndOverflow(item, &overflow));
+    if (overflow) return false;
+  } else if (PyFloat_CheckExact(item)) {
+    double d = PyFloat_AS_DOUBLE(item);
+    kind = kFloat;
+    std::memcpy(&value, &d, sizeof value);
+  } else if (item != Py_None) {
+    return false;
+  }
+  out->words.push_back(kind);
+  out->words.push_back(value);
+  return true;
+}
+
+bool read_arguments(PyObject *list, Arguments *out) {
+  TORCH_CHECK_TYPE(PyList_Check(list), "a list of arguments, got ", Py_TYPE(list)->tp_name);
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+    if (!add_argument(PyList_GET_ITEM(list, i), out)) return false;
+  }
+  return true;
+}
+
+Arguments read_tensors(PyObject *list) {
+  Arguments out;
   TORCH_CHECK_TYPE(PyList_Check(list), "a list of tensors, got ", Py_TYPE(list)->tp_name);
-  auto size = static_cast<size_t>(PyList_GET_SIZE(list));
-  out.tensors.reserve(size);
-  out.described.reserve(size);
-  for (size_t i = 0; i < size; i++) {
-    PyObject *item = PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i));
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
+    PyObject *item = PyList_GET_ITEM(list, i);
     TORCH_CHECK_TYPE(THPVariable_Check(item), "a list of tensors holds a ", Py_TYPE(item)->tp_name);
-    out.tensors.push_back(THPVariable_Unpack(item));
-    TORCH_CHECK(out.tensors.back().device().type() == tt::kTpu,
-                "a captured program takes tpu tensors, not ", out.tensors.back().device());
-    out.described.push_back(tt::tensor_describe(out.tensors.back()));
+    const at::Tensor &tensor = THPVariable_Unpack(item);
+    TORCH_CHECK(describe(tensor, &out), "a captured program takes tpu tensors, not ",
+                tensor.device());
   }
   return out;
 }
 
-// A result over an input's storage is a view of that input, any other a tensor of its own.
-at::Tensor wrap(const Tensors &inputs, const tt_out_t &out) {
-  at::IntArrayRef sizes(out.meta->sizes, out.meta->rank),
-      strides(out.meta->strides, out.meta->rank);
-  auto type = tt::dtype_from_c(out.meta->dtype);
-  for (size_t i = 0; i < inputs.tensors.size(); i++) {
-    if (inputs.described[i].storage != out.storage) continue;
-    tt_storage_release(out.storage);
-    return at::as_strided(inputs.tensors[i].detach(), sizes, strides, out.offset);
-  }
-  return tt::tensor_wrap(out.storage, type, sizes, strides, out.offset);
-}
-
-PyObject *to_list(const std::vector<at::Tensor> &tensors) {
-  PyObject *list = PyList_New(static_cast<Py_ssize_t>(tensors.size()));
-  for (size_t i = 0; list && i < tensors.size(); i++) {
-    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), THPVariable_Wrap(tensors[i]));
-  }
-  return list;
-}
-
-tt_capture_t *pointer(PyObject *capsule) {
-  auto *capture = static_cast<tt_capture_t *>(PyCapsule_GetPointer(capsule, kName));
+tt_capture_t *capture_of(PyObject *capsule) {
+  auto *capture = static_cast<tt_capture_t *>(PyCapsule_GetPointer(capsule, kCapture));
   if (!capture) throw python_error();
   return capture;
+}
+
+void use_up(PyObject *capsule) {
+  PyCapsule_SetDestructor(capsule, nullptr);
+  PyCapsule_SetName(capsule, "torchtpu.capture.gone");
+}
+
+struct Programs {
+  tt_programs_t *programs = nullptr;
+  std::vector<PyObject *> results;  // by program: a list, None where a tensor goes
+  std::vector<std::vector<Py_ssize_t>> places;
+  ~Programs() {
+    tt_programs_destroy(programs);
+    for (PyObject *list : results) Py_DECREF(list);
+  }
+};
+
+Programs *programs_of(PyObject *capsule) {
+  auto *programs = static_cast<Programs *>(PyCapsule_GetPointer(capsule, kPrograms));
+  if (!programs) throw python_error();
+  return programs;
+}
+
+// Outputs over one storage share PyTorch's storage object too.
+class Outputs {
+ public:
+  Outputs(const Arguments &inputs, const tt_program_run_t &run) : inputs_(inputs), run_(run) {
+    for (uint32_t i = 0; i < run.storage_count; i++) {
+      storages_.push_back(tt::storage_wrap(run.storages[i]));
+    }
+  }
+  at::Tensor make(uint32_t i) const {
+    const tt_capture_output_t &out = run_.outputs[i];
+    c10::IntArrayRef sizes(out.meta.sizes, out.meta.rank), strides(out.meta.strides, out.meta.rank);
+    if (out.input != TT_CAPTURE_FRESH) {
+      const at::Tensor &input = *inputs_.sources[out.input];
+      return out.same ? input : at::as_strided(input.detach(), sizes, strides, out.offset);
+    }
+    auto tensor = at::detail::make_tensor<c10::TensorImpl>(
+        c10::Storage(storages_[out.storage]), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+        c10::scalarTypeToTypeMeta(tt::dtype_from_c(out.meta.dtype)));
+    tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, out.offset);
+    return tensor;
+  }
+
+ private:
+  const Arguments &inputs_;
+  const tt_program_run_t &run_;
+  c10::SmallVector<c10::Storage, 8> storages_;
+};
+
+PyObject *make_results(const Programs &p, const Arguments &inputs, const tt_program_run_t &run) {
+  Outputs outputs(inputs, run);
+  PyObject *form = p.results[run.program];
+  PyObject *list = PyList_GetSlice(form, 0, PyList_GET_SIZE(form));
+  if (!list) throw python_error();
+  for (uint32_t i = 0; i < run.output_count; i++) {
+    PyList_SetItem(list, p.places[run.program][i], THPVariable_Wrap(outputs.make(i)));
+  }
+  return list;
 }
 
 }  // namespace
 
 PyObject *tt::py_capture_begin(PyObject *, PyObject *args) {
-  int device = 0, located = 0;
+  int device = 0;
   PyObject *list = nullptr;
-  if (!PyArg_ParseTuple(args, "iOp", &device, &list, &located)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iO", &device, &list)) return nullptr;
   HANDLE_TH_ERRORS
-  Tensors inputs = unpack(list);
+  Arguments inputs = read_tensors(list);
   tt_capture_t *capture = nullptr;
-  TT_CALL(tt_capture_begin(device, inputs.described.data(), inputs.count(), &capture));
-  if (located) tt_capture_locate(capture);
-  return PyCapsule_New(capture, kName, dispose);
+  TT_CALL(tt_capture_begin(device, inputs.tensors.data(), inputs.count(), &capture));
+  return PyCapsule_New(capture, kCapture, dispose);
   END_HANDLE_TH_ERRORS
 }
 
@@ -86,33 +174,20 @@ PyObject *tt::py_capture_end(PyObject *, PyObject *args) {
   PyObject *capsule = nullptr, *list = nullptr;
   if (!PyArg_ParseTuple(args, "OO", &capsule, &list)) return nullptr;
   HANDLE_TH_ERRORS
-  Tensors outputs = unpack(list);
-  TT_CALL(tt_capture_end(pointer(capsule), outputs.described.data(), outputs.count()));
+  Arguments outputs = read_tensors(list);
+  for (const at::Tensor *tensor : outputs.sources) {
+    TORCH_CHECK_NOT_IMPLEMENTED(!tensor->is_cpu(), "capture: an output is a CPU tensor");
+  }
+  TT_CALL(tt_capture_end(capture_of(capsule), outputs.tensors.data(), outputs.count()));
   Py_RETURN_NONE;
   END_HANDLE_TH_ERRORS
 }
 
-PyObject *tt::py_capture_run(PyObject *, PyObject *args) {
-  PyObject *capsule = nullptr, *list = nullptr;
-  if (!PyArg_ParseTuple(args, "OO", &capsule, &list)) return nullptr;
+PyObject *tt::py_capture_same(PyObject *, PyObject *args) {
+  PyObject *a = nullptr, *b = nullptr;
+  if (!PyArg_ParseTuple(args, "OO", &a, &b)) return nullptr;
   HANDLE_TH_ERRORS
-  Tensors inputs = unpack(list);
-  tt_capture_t *capture = pointer(capsule);
-  tt_outs_t outs{};
-  tt_status_t status;
-  Py_BEGIN_ALLOW_THREADS;
-  status = tt_capture_run(capture, inputs.described.data(), inputs.count(), &outs);
-  Py_END_ALLOW_THREADS;
-  if (tt_status_code(status) == TT_NOT_FOUND) {
-    tt_status_release(status);
-    Py_RETURN_NONE;
-  }
-  TT_CALL(status);
-  std::vector<at::Tensor> results;
-  results.reserve(outs.count);
-  for (uint32_t i = 0; i < outs.count; i++) results.push_back(wrap(inputs, outs.items[i]));
-  tt_outs_deinit(&outs);
-  return to_list(results);
+  return PyBool_FromLong(tt_capture_same(capture_of(a), capture_of(b)));
   END_HANDLE_TH_ERRORS
 }
 
@@ -120,7 +195,7 @@ PyObject *tt::py_capture_text(PyObject *, PyObject *capsule) {
   HANDLE_TH_ERRORS
   char *text = nullptr;
   size_t size = 0;
-  TT_CALL(tt_capture_print(pointer(capsule), &text, &size));
+  TT_CALL(tt_capture_print(capture_of(capsule), &text, &size));
   PyObject *result = PyUnicode_FromStringAndSize(text, static_cast<Py_ssize_t>(size));
   tt_free(text);
   return result;
@@ -129,9 +204,70 @@ PyObject *tt::py_capture_text(PyObject *, PyObject *capsule) {
 
 PyObject *tt::py_capture_cancel(PyObject *, PyObject *capsule) {
   HANDLE_TH_ERRORS
-  tt_capture_destroy(pointer(capsule));
-  PyCapsule_SetDestructor(capsule, nullptr);
-  PyCapsule_SetName(capsule, "torchtpu.capture.cancelled");
+  tt_capture_destroy(capture_of(capsule));
+  use_up(capsule);
   Py_RETURN_NONE;
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject *tt::py_programs_create(PyObject *, PyObject *) {
+  HANDLE_TH_ERRORS
+  auto programs = std::make_unique<Programs>();
+  TT_CALL(tt_programs_create(&programs->programs));
+  PyObject *capsule = PyCapsule_New(programs.get(), kPrograms, [](PyObject *self) {
+    delete static_cast<Programs *>(PyCapsule_GetPointer(self, kPrograms));
+  });
+  if (capsule) programs.release();
+  return capsule;
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject *tt::py_programs_add(PyObject *, PyObject *args) {
+  PyObject *self = nullptr, *list = nullptr, *capsule = nullptr, *results = nullptr;
+  if (!PyArg_ParseTuple(args, "OOOO!", &self, &list, &capsule, &PyList_Type, &results)) {
+    return nullptr;
+  }
+  HANDLE_TH_ERRORS
+  Programs *p = programs_of(self);
+  Arguments arguments;
+  TORCH_CHECK_TYPE(read_arguments(list, &arguments), "a program cannot take these arguments");
+  tt_capture_t *capture = capture_of(capsule);
+  use_up(capsule);
+  TT_CALL(tt_programs_add(p->programs, arguments.words.data(), arguments.word_count(), capture));
+  PyObject *form = PyList_GetSlice(results, 0, PyList_GET_SIZE(results));
+  std::vector<Py_ssize_t> places;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(form); i++) {
+    if (!THPVariable_Check(PyList_GET_ITEM(form, i))) continue;
+    places.push_back(i);
+    Py_INCREF(Py_None);
+    PyList_SetItem(form, i, Py_None);
+  }
+  p->results.push_back(form);
+  p->places.push_back(std::move(places));
+  return PyLong_FromUnsignedLong(tt_programs_count(p->programs));
+  END_HANDLE_TH_ERRORS
+}
+
+PyObject *tt::py_programs_run(PyObject *, PyObject *const *args, Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  TORCH_CHECK_TYPE(count == 2, "programs_run takes 2 arguments, got ", count);
+  Programs *p = programs_of(args[0]);
+  Arguments arguments;
+  if (!read_arguments(args[1], &arguments)) Py_RETURN_NONE;
+  tt_program_run_t run;
+  tt_status_t status;
+  Py_BEGIN_ALLOW_THREADS;
+  status = tt_programs_run(p->programs, arguments.tensors.data(), arguments.count(),
+                           arguments.words.data(), arguments.word_count(), &run);
+  Py_END_ALLOW_THREADS;
+  if (tt_status_code(status) == TT_NOT_FOUND) {
+    tt_status_release(status);
+    Py_RETURN_NONE;
+  }
+  TT_CALL(status);
+  PyObject *results = make_results(*p, arguments, run);
+  tt_program_run_deinit(&run);
+  if (PyList_SetSlice(args[1], 0, PyList_GET_SIZE(args[1]), nullptr) != 0) throw python_error();
+  return results;
   END_HANDLE_TH_ERRORS
 }

@@ -181,9 +181,13 @@ PyMethodDef methods[] = {
     {"process_group_create", tt::py_process_group_create, METH_VARARGS, nullptr},
     {"capture_begin", tt::py_capture_begin, METH_VARARGS, nullptr},
     {"capture_end", tt::py_capture_end, METH_VARARGS, nullptr},
-    {"capture_run", tt::py_capture_run, METH_VARARGS, nullptr},
+    {"capture_same", tt::py_capture_same, METH_VARARGS, nullptr},
     {"capture_cancel", tt::py_capture_cancel, METH_O, nullptr},
     {"capture_text", tt::py_capture_text, METH_O, nullptr},
+    {"programs_create", tt::py_programs_create, METH_NOARGS, nullptr},
+    {"programs_add", tt::py_programs_add, METH_VARARGS, nullptr},
+    {"programs_run", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(tt::py_programs_run)),
+     METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

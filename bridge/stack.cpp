@@ -18,6 +18,20 @@ namespace {
 
 }  // namespace
 
+void host_describe(const at::Tensor &tensor, tt_tensor_t *out) {
+  const at::TensorImpl *impl = tensor.unsafeGetTensorImpl();
+  tt_dtype_t dtype = dtype_to_c(tensor.scalar_type());
+  TORCH_CHECK_TYPE(dtype != TT_DTYPE_NONE, "tpu: dtype ", tensor.dtype(), " is not supported");
+  static const int64_t none = 0;
+  *out = {};
+  out->sizes = out->strides = &none;
+  out->dtype = static_cast<uint8_t>(dtype);
+  out->flags =
+      static_cast<uint8_t>(TT_TENSOR_HOST | (impl->is_wrapped_number() ? TT_TENSOR_WRAPPED : 0));
+  out->number = number_of(tensor);
+  out->handle = impl;
+}
+
 Frame::Frame(const Entry &entry, c10::ArrayRef<c10::IValue> args)
     : entry_(entry), cursor_(inline_), limit_(inline_ + sizeof(inline_)) {
   TORCH_CHECK(args.size() <= kMaxArgs, "internal: too many arguments");
@@ -70,16 +84,7 @@ void Frame::describe(const at::Tensor &tensor, bool mutated, bool index, tt_tens
     moved_.push_back(tensor.to(tpu));
     return tensor_describe(moved_.back().unsafeGetTensorImpl(), out);
   }
-  tt_dtype_t dtype = dtype_to_c(tensor.scalar_type());
-  TORCH_CHECK_TYPE(dtype != TT_DTYPE_NONE, "tpu: dtype ", tensor.dtype(), " is not supported");
-  static const int64_t none = 0;
-  *out = {};
-  out->sizes = out->strides = &none;
-  out->dtype = static_cast<uint8_t>(dtype);
-  out->flags =
-      static_cast<uint8_t>(TT_TENSOR_HOST | (impl->is_wrapped_number() ? TT_TENSOR_WRAPPED : 0));
-  out->number = number_of(tensor);
-  out->handle = impl;
+  host_describe(tensor, out);
 }
 
 void Frame::convert(size_t i, const c10::IValue &value) {

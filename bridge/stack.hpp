@@ -46,6 +46,9 @@ class Frame {
   alignas(16) char inline_[2048];
 };
 
+// A 0-d CPU tensor as a run-time value (TT_TENSOR_HOST).
+void host_describe(const at::Tensor &tensor, tt_tensor_t *out);
+
 // Replaces the call's arguments on the stack by its results. Takes the storages in `outs`.
 void stack_return(const Entry &entry, tt_outs_t *outs, torch::jit::Stack *stack);
 

@@ -26,6 +26,7 @@ def attach(module) -> None:
         )
     torch.set_autocast_dtype(_NAME, torch.bfloat16)
     # torch.compile finds its backend through the entry point group torch_dynamo_backends.
-    from torchtpu import distributed
+    from torchtpu import _default_backend, distributed
 
+    _default_backend.install()
     distributed.register()

@@ -1,4 +1,4 @@
-"""torch.compile(backend="tpu"): one captured program a graph and concrete shape.
+"""torch.compile on the device: one captured program a graph and concrete shape.
 
 AOTAutograd's graph is run once through the same recorder that eager uses; what it recorded becomes
 one program. A call with other sizes is captured anew (milliseconds on the software TPU), never
@@ -9,91 +9,165 @@ and says so once.
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import fx
 
+from torchtpu import _C
 from torchtpu._capture import capture
+from torchtpu._split import NotSplit, Parts, split
 
 _log = logging.getLogger("torchtpu.compile")
 
+_MOST_PROGRAMS = 1024  # of one graph; then they are forgotten and captured anew
+
 
 class Program:
-    """Runs an FX graph as captured programs. Takes one list of arguments (a boxed call)."""
+    """Runs the device's part of a graph. Takes one list of arguments, which it empties."""
 
-    _boxed_call = True
-
-    def __init__(self, graph: fx.GraphModule) -> None:
+    def __init__(self, graph: fx.GraphModule, index: int) -> None:
         self._graph = graph
-        self._programs: dict[tuple, list] = {}
+        self._index = index
+        self._programs = _C.programs_create()
+        self._count = 0
         self._whole = True  # the graph can be captured, as far as is known
 
-    def __call__(self, arguments: list) -> Sequence:
-        inputs = [a for a in arguments if isinstance(a, torch.Tensor)]
-        others = tuple(a for a in arguments if not isinstance(a, torch.Tensor))
-        if self._whole and inputs and all(t.device.type == "tpu" for t in inputs):
-            return self._run(arguments, inputs, others)
-        return self._graph(*arguments)
+    def __call__(self, arguments: list) -> list:
+        results = _C.programs_run(self._programs, arguments)
+        return self._first(arguments) if results is None else results
 
-    def _run(self, arguments: list, inputs: list[torch.Tensor], others: tuple) -> Sequence:
-        from torchtpu import _C
-
-        programs = self._programs.setdefault(others, [])
-        for program, rebuild in programs:
-            outputs = _C.capture_run(program, inputs)
-            if outputs is not None:
-                arguments.clear()
-                return rebuild(outputs)
-        try:
-            programs.append(self._capture(arguments, inputs))
-        except NotImplementedError as reason:
-            self._whole = False
-            _log.warning("a compiled graph runs op by op: %s", reason)
-            return self._graph(*arguments)
-        outputs = _C.capture_run(programs[-1][0], inputs)
-        if outputs is None:
-            raise RuntimeError(
-                "internal: a program refuses the inputs it was captured with; please report"
-            )
+    def _first(self, arguments: list) -> list:
+        """A call with arguments that no program is known for."""
+        results = None
+        if self._whole:
+            try:
+                self._add(arguments)
+                results = _C.programs_run(self._programs, arguments)
+            except NotImplementedError as reason:
+                self._whole = False
+                _log.warning("a compiled graph runs op by op: %s", reason)
+        if results is not None:
+            return results
+        taken = list(arguments)
         arguments.clear()
-        return programs[-1][1](outputs)
+        return list(self._graph(*taken))
 
-    def _capture(self, arguments: list, inputs: list[torch.Tensor]) -> tuple:
-        """(program, function that puts the tensors among the graph's other results)."""
+    def _add(self, arguments: list) -> None:
+        program, results = self._capture(arguments)
+        if any(_is_host(a) for a in arguments):
+            other, _ = self._capture([_changed(a) if _is_host(a) else a for a in arguments])
+            if not _C.capture_same(program, other):
+                raise NotImplementedError("the value of a CPU tensor shapes what it does")
+        if self._count == _MOST_PROGRAMS:
+            self._programs = _C.programs_create()
+        self._count = _C.programs_add(self._programs, arguments, program, results)
+
+    def _capture(self, arguments: list) -> tuple[Any, list]:
+        inputs = [a for a in arguments if isinstance(a, torch.Tensor)]
         with torch.no_grad():
-            program, results = capture(lambda: list(self._graph(*arguments)), inputs)
-        places = [i for i, r in enumerate(results) if isinstance(r, torch.Tensor)]
-        if len(places) == len(results):
-            return program, _identity
-        rest = [None if isinstance(r, torch.Tensor) else r for r in results]
-
-        def rebuild(outputs: list) -> list:
-            whole = list(rest)
-            for place, tensor in zip(places, outputs, strict=True):
-                whole[place] = tensor
-            return whole
-
-        return program, rebuild
+            return capture(lambda: list(self._graph(*arguments)), inputs, device=self._index)
 
 
-def _identity(outputs: list) -> list:
-    return outputs
+def _is_host(argument: object) -> bool:
+    return isinstance(argument, torch.Tensor) and argument.device.type == "cpu"
 
 
-def compile_backend(graph: fx.GraphModule, example_inputs: Sequence, **options: object) -> Callable:
-    """The Dynamo backend `tpu` (also named `torchtpu`)."""
+def _changed(scalar: torch.Tensor) -> torch.Tensor:
+    """The same with another value."""
+    if scalar.dtype == torch.bool:
+        return ~scalar
+    if scalar.is_floating_point() or scalar.is_complex():
+        return scalar * 0.5 + 0.375
+    return scalar + 3
+
+
+def _op_by_op(graph: fx.GraphModule) -> Callable[[list], list]:
+    def run(arguments: list) -> list:
+        taken = list(arguments)
+        arguments.clear()
+        return list(graph(*taken))
+
+    return run
+
+
+def _with_host(parts: Parts, program: Program) -> Callable[[list], list]:
+    """The host's work, then the program, then what the host overwrites."""
+    host = parts.host
+    assert host is not None
+
+    def run(arguments: list) -> list:
+        with torch.no_grad():
+            values = host(*arguments)
+            taken = [arguments[i] for i in parts.arguments] + values[: parts.crossing]
+            to = [(arguments[i], values[v]) for i, v in parts.copies]
+            arguments.clear()
+            results = program(taken)
+            for argument, value in to:
+                argument.copy_(value)
+        return [results[i] if on_device else values[i] for on_device, i in parts.results]
+
+    return run
+
+
+def compile_graph(graph: fx.GraphModule, _examples: Sequence = ()) -> Callable[[list], list]:
+    """AOTAutograd's compiler: a function of one list of arguments."""
+    try:
+        parts = split(graph)
+    except NotSplit as reason:
+        _log.info("a compiled graph runs op by op: %s", reason)
+        function = _op_by_op(graph)
+    else:
+        program = Program(parts.device, parts.index)
+        function = program.__call__ if parts.host is None else _with_host(parts, program)
+
+    def compiled(arguments: list) -> list:
+        return function(arguments)
+
+    compiled._boxed_call = True  # type: ignore[attr-defined]
+    return compiled
+
+
+def _partition(joint: fx.GraphModule, *args: object, **kwargs: object) -> tuple:
+    """PyTorch's partitioner; random numbers are kept for the backward graph, not drawn again."""
     from functorch.compile import min_cut_rematerialization_partition
+    from torch.utils.checkpoint import CheckpointPolicy
+
+    def keep(node: fx.Node) -> None:
+        if node.target is operator.getitem or not isinstance(node.meta.get("val"), torch.Tensor):
+            node.meta.pop("recompute")
+        else:
+            node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+
+    for node in joint.graph.nodes:
+        tags = getattr(node.target, "tags", ())
+        if "recompute" in node.meta and torch.Tag.nondeterministic_seeded in tags:
+            for each in (node, *(u for u in node.users if u.target is operator.getitem)):
+                keep(each)
+    return min_cut_rematerialization_partition(joint, *args, **kwargs)
+
+
+def compile_backend(
+    graph: fx.GraphModule,
+    example_inputs: Sequence,
+    *,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+) -> Callable:
+    """The Dynamo backend `tpu` (also named `torchtpu`).
+
+    `mode` is one of torch.compile's; all mean the same here. There are no options.
+    """
     from torch._dynamo.backends.common import aot_autograd
 
     if options:
         raise ValueError(f"the tpu backend has no options, got {sorted(options)}")
-
-    def compile_graph(module: fx.GraphModule, _examples: Sequence) -> Program:
-        return Program(module)
-
+    if mode is not None:
+        _log.info("mode %r makes no difference to the tpu backend", mode)
     return aot_autograd(
         fw_compiler=compile_graph,
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=_partition,
         keep_inference_input_mutations=True,
     )(graph, example_inputs)

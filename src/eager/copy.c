@@ -123,6 +123,7 @@ static tt_status_t create_buffer(int device, const tt_type_t *type, const void *
 tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) {
   int device = tt_storage_device(dst->storage);
   TT_RETURN_IF_ERROR(tt__ready(device));
+  TT_RETURN_IF_ERROR(tt__capture_upload(device));
   if (dense_bytes(dst) == 0) return TT_OK_STATUS;
   tt_type_t type = dense_type(dst);
   tt_buffer_t *buffer = NULL;

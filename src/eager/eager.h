@@ -124,20 +124,52 @@ void tt_snapshot_release(tt_snapshot_t *snapshot);  // NULL-safe
 // the mode; end makes a callable of them. A capture changes nothing: inputs hold afterwards what
 // they held before, and values made meanwhile are gone. Reading a value while capturing fails
 // (UNIMPLEMENTED, "capture: ..."). Outputs are tensors made by the captured calls, or over an
-// input's storage. An input that the calls write is written by each run.
+// input's storage. An input that the calls write is written by each run. A host scalar
+// (TT_TENSOR_HOST) may be an input: each run takes its value anew.
 typedef struct tt_capture_s tt_capture_t;
 tt_status_t tt_capture_begin(int device, const tt_tensor_t *inputs, uint32_t count,
                              tt_capture_t **out_capture) TT_MUST_USE;
 tt_status_t tt_capture_end(tt_capture_t *capture, const tt_tensor_t *outputs,
                            uint32_t count) TT_MUST_USE;
-// One program. Inputs with other metadata or held in another layout than the captured ones:
-// NOT_FOUND, "capture: ..."; capture again then. Draws random numbers anew.
-tt_status_t tt_capture_run(tt_capture_t *capture, const tt_tensor_t *inputs, uint32_t count,
-                           tt_outs_t *outs) TT_MUST_USE;
+// After their ends: both do the same with the same inputs. Of captures that differ in nothing but
+// their host inputs' values this tells that no value was read behind the recorder's back.
+bool tt_capture_same(const tt_capture_t *a, const tt_capture_t *b);
 // After its end: the program as StableHLO text, inputs that it writes donated. Caller frees
 // (tt_free).
 tt_status_t tt_capture_print(tt_capture_t *capture, char **out_text, size_t *out_size) TT_MUST_USE;
 void tt_capture_destroy(tt_capture_t *capture);  // also before its end; NULL-safe
+
+#define TT_CAPTURE_FRESH UINT32_MAX
+typedef struct tt_capture_output_s {
+  tt_out_meta_t meta;
+  int64_t offset;
+  uint32_t input;    // the input over whose storage it is, or TT_CAPTURE_FRESH
+  uint32_t storage;  // TT_CAPTURE_FRESH: which of the run's new storages it is over
+  bool same;         // it is that input itself
+} tt_capture_output_t;
+
+typedef struct tt_program_run_s {
+  uint32_t program;  // its number: in the order of tt_programs_add
+  uint32_t output_count, storage_count;
+  const tt_capture_output_t *outputs;  // live as long as the programs
+  tt_storage_t **storages;             // new ones, retained for the caller
+  tt_storage_t *few[8];
+} tt_program_run_t;
+void tt_program_run_deinit(tt_program_run_t *run);  // frees the array, not the storages
+
+// The programs of one compiled graph, found by their inputs' metadata and by `words`: whatever else
+// they were captured for.
+typedef struct tt_programs_s tt_programs_t;
+tt_status_t tt_programs_create(tt_programs_t **out_programs) TT_MUST_USE;
+void tt_programs_destroy(tt_programs_t *programs);  // NULL-safe
+// Takes over `capture`, ended; destroys it on failure.
+tt_status_t tt_programs_add(tt_programs_t *programs, const uint64_t *words, uint32_t word_count,
+                            tt_capture_t *capture) TT_MUST_USE;
+uint32_t tt_programs_count(const tt_programs_t *programs);
+// Runs the program for these inputs; draws random numbers anew. NOT_FOUND: there is none yet.
+tt_status_t tt_programs_run(tt_programs_t *programs, const tt_tensor_t *inputs, uint32_t count,
+                            const uint64_t *words, uint32_t word_count,
+                            tt_program_run_t *out_run) TT_MUST_USE;
 
 // --- random numbers ------------------------------------------------------------------------------
 // A generator is a seed and an offset; every op that draws advances the offset. Refcounted.

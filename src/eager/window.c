@@ -37,7 +37,7 @@ void tt__window_destroy(tt__window_t *w) {
   tt_free(w->scalars);
   tt_free(w->layouts);
   tt_free(w->draws);
-  tt_free(w->places);
+  tt_free(w->links);
   tt_free(w);
 }
 
@@ -46,7 +46,7 @@ void tt__window_reset(tt__window_t *w) {
   for (uint32_t i = 0; i < w->external_count; i++) tt__version_release(w->externals[i]);
   w->epoch = ++last_epoch;
   w->trace_count = w->op_count = w->pending_count = w->external_count = w->scalar_count = 0;
-  w->check_count = w->draw_count = 0;
+  w->check_count = w->draw_count = w->link_count = 0;
   w->bytes = 0;
   w->hash = TT_HASH_SEED;
 }
@@ -68,8 +68,9 @@ static bool make_room(tt__window_t *w, const tt__instance_t *n) {
          (!w->capture ||
           (tt_grow((void **)&w->layouts, &w->layout_capacity, w->pending_count + n->output_count,
                    sizeof *w->layouts) &&
-           tt_grow((void **)&w->places, &w->place_capacity, w->op_count + 1, sizeof *w->places) &&
-           tt_grow((void **)&w->draws, &w->draw_capacity, w->draw_count + 1, sizeof *w->draws)));
+           tt_grow((void **)&w->draws, &w->draw_capacity, w->draw_count + 1, sizeof *w->draws) &&
+           tt_grow((void **)&w->links, &w->link_capacity, w->link_count + scalars,
+                   sizeof *w->links)));
 }
 
 // Inputs that another window has yet to compute, and inputs that are lost, are dealt with before
@@ -108,6 +109,16 @@ static void note_draw(tt__window_t *w, const tt__instance_t *n) {
   w->draws[w->draw_count++] = d;
 }
 
+// A captured call takes a host input's value when it is run.
+static void note_host(tt__window_t *w, const tt__input_t *input, const tt_call_t *call) {
+  if (input->kind != TT__INPUT_SCALAR) return;
+  const tt_arg_t *arg = &call->args[input->arg];
+  if (arg->kind != TT_ARG_TENSOR && arg->kind != TT_ARG_TENSORS) return;
+  const tt_tensor_t *t = arg->kind == TT_ARG_TENSOR ? arg->u.tensor : &arg->u.tensors[input->index];
+  uint32_t host = tt__capture_host(w->capture, t->handle);
+  if (host != UINT32_MAX) w->links[w->link_count++] = (tt__link_t){w->scalar_count, host};
+}
+
 static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_t *n) {
   uint64_t seed = 0, offset = 0, hash = tt_hash_word(w->hash, n->id);
   uint32_t *words = w->trace + w->trace_count;
@@ -124,11 +135,11 @@ static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_
       hash = tt_hash_word(hash, r);
       *words++ = r;
     } else {
+      if (w->capture) note_host(w, input, frame->call);
       tt__scalar_input(input, frame->call, seed, offset, &w->scalars[w->scalar_count++]);
     }
   }
   w->hash = hash;
-  if (w->capture) w->places[w->op_count] = tt__capture_place(w->capture);
   w->ops[w->op_count++] = n;
   w->check_count += n->check_count;
 }

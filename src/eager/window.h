@@ -25,6 +25,11 @@ typedef struct tt__draw_s {
   uint32_t seed, offset;
 } tt__draw_t;
 
+// A captured scalar that is a host input's value.
+typedef struct tt__link_s {
+  uint32_t scalar, input;
+} tt__link_t;
+
 #define TT__EXTERNAL 0x80000000u
 
 // The trace: for each op its instance's number and then, for each of the instance's slot inputs, a
@@ -47,13 +52,14 @@ struct tt__window_s {
   uint32_t external_count, external_capacity;
   tt_input_t *scalars;  // run-time scalars of all ops, in order
   uint32_t scalar_count, scalar_capacity;
-  // Only while capturing: the layouts of the values by number, and the draws of random numbers.
+  // Only while capturing: the layouts of the values by number, the draws of random numbers, and the
+  // scalars that are inputs.
   const tt__layout_t **layouts;
   uint32_t layout_capacity;
   tt__draw_t *draws;
   uint32_t draw_count, draw_capacity;
-  const char **places;  // of the ops: Python lines, in the capture's arena; NULL: unknown
-  uint32_t place_capacity;
+  tt__link_t *links;
+  uint32_t link_count, link_capacity;
   uint32_t check_count;
   size_t bytes, most_bytes;  // of values made since the last flush
   tt__period_t period;

@@ -1,0 +1,335 @@
+// The programs of one compiled graph: found by what their inputs are, run in one step.
+#include <string.h>
+
+#include "eager/captured.h"
+
+typedef struct entry_s {
+  uint64_t hash;
+  uint64_t *key;
+  uint32_t key_count;
+  tt_capture_t *capture;
+} entry_t;
+
+struct tt_programs_s {
+  entry_t *entries;  // by number
+  uint32_t count, capacity;
+  uint32_t *table;  // numbers plus one, 0: free; open addressing, at most half full
+  uint32_t table_size;
+};
+
+// --- keys ----------------------------------------------------------------------------------------
+
+void tt__key_init(tt__key_t *key) {
+  key->words = key->few;
+  key->count = 0;
+  key->capacity = sizeof key->few / sizeof *key->few;
+}
+
+void tt__key_deinit(tt__key_t *key) {
+  if (key->words != key->few) tt_free(key->words);
+}
+
+static bool make_room(tt__key_t *key, uint32_t count) {
+  if (key->count + count <= key->capacity) return true;
+  uint32_t capacity = 2 * (key->count + count);
+  uint64_t *words = tt_alloc(capacity * sizeof *words);
+  if (!words) return false;
+  memcpy(words, key->words, key->count * sizeof *words);
+  tt__key_deinit(key);
+  key->words = words;
+  key->capacity = capacity;
+  return true;
+}
+
+enum { FIXED_WORDS = 3 };
+
+static uint32_t rank_of(const uint64_t *facts) { return (uint32_t)(facts[0] >> 16) & 0xff; }
+const uint64_t *tt__key_sizes(const uint64_t *facts) { return facts + FIXED_WORDS; }
+const uint64_t *tt__key_next(const uint64_t *facts) {
+  return facts + FIXED_WORDS + 2 * rank_of(facts);
+}
+
+bool tt__key_inputs(tt__key_t *key, const tt_tensor_t *inputs, uint32_t count) {
+  uint64_t serial = ++tt__engine.serial;
+  for (uint32_t i = 0; i < count; i++) {
+    const tt_tensor_t *t = &inputs[i];
+    if (!make_room(key, FIXED_WORDS + 2 * t->rank)) return false;
+    uint64_t *words = key->words + key->count;
+    key->count += FIXED_WORDS + 2 * t->rank;
+    words[0] = t->dtype | (uint64_t)t->flags << 8 | (uint64_t)t->rank << 16;
+    words[1] = 0;
+    words[2] = (uint64_t)t->offset;
+    if (t->flags & TT_TENSOR_HOST) continue;
+    tt_storage_t *s = t->storage;
+    if (s->serial != serial) {
+      s->serial = serial;
+      s->slot = i;
+    }
+    words[0] |= (uint64_t)s->slot << 32;
+    words[1] = s->version ? (uint64_t)(uintptr_t)s->version->layout : 0;
+    if (t->rank == 0) continue;
+    memcpy(words + FIXED_WORDS, t->sizes, t->rank * sizeof *words);
+    memcpy(words + FIXED_WORDS + t->rank, t->strides, t->rank * sizeof *words);
+  }
+  return true;
+}
+
+// --- the table -----------------------------------------------------------------------------------
+
+static uint64_t hash_key(const uint64_t *key, uint32_t count) {
+  uint64_t hash = TT_HASH_SEED;
+  for (uint32_t i = 0; i < count; i++) hash = tt_hash_word(hash, key[i]);
+  return hash;
+}
+
+static void insert(tt_programs_t *p, uint32_t number) {
+  uint32_t at = (uint32_t)p->entries[number].hash & (p->table_size - 1);
+  while (p->table[at]) at = (at + 1) & (p->table_size - 1);
+  p->table[at] = number + 1;
+}
+
+static bool grow_table(tt_programs_t *p) {
+  uint32_t size = p->table_size ? 2 * p->table_size : 8;
+  uint32_t *table = tt_alloc_zeroed(size * sizeof *table);
+  if (!table) return false;
+  tt_free(p->table);
+  p->table = table;
+  p->table_size = size;
+  for (uint32_t i = 0; i < p->count; i++) insert(p, i);
+  return true;
+}
+
+static const entry_t *find(const tt_programs_t *p, const tt__key_t *key) {
+  if (p->count == 0) return NULL;
+  uint64_t hash = hash_key(key->words, key->count);
+  for (uint32_t at = (uint32_t)hash & (p->table_size - 1); p->table[at];
+       at = (at + 1) & (p->table_size - 1)) {
+    const entry_t *e = &p->entries[p->table[at] - 1];
+    if (e->hash == hash && e->key_count == key->count &&
+        memcmp(e->key, key->words, key->count * sizeof *key->words) == 0) {
+      return e;
+    }
+  }
+  return NULL;
+}
+
+tt_status_t tt_programs_create(tt_programs_t **out_programs) {
+  *out_programs = tt_alloc_zeroed(sizeof **out_programs);
+  return *out_programs ? TT_OK_STATUS : tt__no_host_memory();
+}
+
+void tt_programs_destroy(tt_programs_t *p) {
+  if (!p) return;
+  for (uint32_t i = 0; i < p->count; i++) {
+    tt_capture_destroy(p->entries[i].capture);
+    tt_free(p->entries[i].key);
+  }
+  tt_free(p->entries);
+  tt_free(p->table);
+  tt_free(p);
+}
+
+uint32_t tt_programs_count(const tt_programs_t *p) { return p->count; }
+
+static bool add(tt_programs_t *p, const uint64_t *words, uint32_t word_count, tt_capture_t *c) {
+  uint32_t count = word_count + c->key_count;
+  uint64_t *key = tt_alloc((count + 1) * sizeof *key);
+  bool room = key &&
+              tt_grow((void **)&p->entries, &p->capacity, p->count + 1, sizeof *p->entries) &&
+              (2 * (p->count + 1) <= p->table_size || grow_table(p));
+  if (!room) {
+    tt_free(key);
+    return false;
+  }
+  if (word_count) memcpy(key, words, word_count * sizeof *key);
+  memcpy(key + word_count, c->key, c->key_count * sizeof *key);
+  p->entries[p->count] = (entry_t){hash_key(key, count), key, count, c};
+  insert(p, p->count++);
+  return true;
+}
+
+tt_status_t tt_programs_add(tt_programs_t *p, const uint64_t *words, uint32_t word_count,
+                            tt_capture_t *capture) {
+  tt__lock();
+  bool added = add(p, words, word_count, capture);
+  tt__unlock();
+  if (added) return TT_OK_STATUS;
+  tt_capture_destroy(capture);
+  return tt__no_host_memory();
+}
+
+// --- running -------------------------------------------------------------------------------------
+
+// What a run needs for a moment.
+typedef struct scratch_s {
+  tt_input_t *inputs;
+  tt_buffer_t **buffers;
+  tt_input_t few_inputs[24];
+  tt_buffer_t *few_buffers[24];
+} scratch_t;
+
+static bool scratch_init(scratch_t *s, uint32_t inputs, uint32_t buffers) {
+  s->inputs = s->few_inputs;
+  s->buffers = s->few_buffers;
+  if (inputs > sizeof s->few_inputs / sizeof *s->few_inputs) {
+    s->inputs = tt_alloc(inputs * sizeof *s->inputs);
+  }
+  if (buffers > sizeof s->few_buffers / sizeof(tt_buffer_t *)) {
+    s->buffers = tt_alloc(buffers * sizeof(tt_buffer_t *));
+  }
+  return s->inputs && s->buffers;
+}
+
+static void scratch_deinit(scratch_t *s) {
+  if (s->inputs != s->few_inputs) tt_free(s->inputs);
+  if (s->buffers != s->few_buffers) tt_free(s->buffers);
+}
+
+static tt_storage_t *storage_of(const tt_capture_t *c, const tt_tensor_t *inputs, uint32_t i) {
+  return inputs[c->storages[i].input].storage;
+}
+
+// What the inputs hold is there. *out_alone: nobody else holds what the program changes.
+static tt_status_t settle_inputs(const tt_capture_t *c, const tt_tensor_t *inputs,
+                                 bool *out_alone) {
+  bool alone = true, changes = false;
+  *out_alone = false;
+  for (uint32_t i = 0; i < c->storage_count; i++) {
+    tt__version_t *v = storage_of(c, inputs, i)->version;
+    if (!v) continue;
+    if (!v->buffer) TT_RETURN_IF_ERROR(tt__version_settle(v));
+    if (c->storages[i].value == TT__UNCHANGED) continue;
+    changes = true;
+    alone &= v->refs == 1;
+  }
+  *out_alone = alone && changes;
+  return TT_OK_STATUS;
+}
+
+static void gather_scalars(const tt_capture_t *c, const tt_tensor_t *inputs, tt_input_t *scalars) {
+  const tt__window_t *w = c->window;
+  if (w->scalar_count) memcpy(scalars, w->scalars, w->scalar_count * sizeof *scalars);
+  for (uint32_t i = 0; i < w->link_count; i++) {
+    tt_input_t *to = &scalars[w->links[i].scalar];
+    const tt_number_t *number = &inputs[w->links[i].input].number;
+    tt__scalar_bits(number->kind, &number->u, (tt_dtype_t)to->dtype, to->bits);
+  }
+  for (uint32_t i = 0; i < w->draw_count; i++) {
+    const tt__draw_t *d = &w->draws[i];
+    uint64_t seed, offset;
+    tt__generator_advance(c->device, d->count, &seed, &offset);
+    if (d->seed != UINT32_MAX) scalars[d->seed].bits[0] = seed;
+    if (d->offset != UINT32_MAX) scalars[d->offset].bits[0] = offset;
+  }
+}
+
+static void gather(const tt_capture_t *c, const tt_tensor_t *inputs, tt_input_t *to) {
+  const tt__window_t *w = c->window;
+  for (uint32_t e = 0; e < w->external_count; e++) {
+    uint32_t source = c->sources[e];
+    tt__version_t *v =
+        source == TT__UNCHANGED ? w->externals[e] : storage_of(c, inputs, source)->version;
+    to[e].buffer = v->buffer;
+  }
+  gather_scalars(c, inputs, to + w->external_count);
+}
+
+static tt_status_t set_value(const tt_capture_t *c, tt_storage_t *s, tt_buffer_t *buffer,
+                             uint32_t value) {
+  tt__version_t *v = tt__version_make(c->window->layouts[value], buffer);
+  if (!v) return tt__no_host_memory();
+  tt_buffer_retain(buffer);
+  tt__storage_set(s, v);
+  return TT_OK_STATUS;
+}
+
+static tt_status_t hand_out(const tt_capture_t *c, const tt_tensor_t *inputs, tt_buffer_t **buffers,
+                            tt_program_run_t *run) {
+  for (uint32_t i = 0; i < c->storage_count; i++) {
+    const tt__kept_t *k = &c->storages[i];
+    if (k->value == TT__UNCHANGED) continue;
+    TT_RETURN_IF_ERROR(set_value(c, storage_of(c, inputs, i), buffers[k->place], k->value));
+  }
+  for (uint32_t i = 0; i < c->fresh_count; i++) {
+    const tt__fresh_t *f = &c->fresh[i];
+    TT_RETURN_IF_ERROR(tt__storage_make(c->device, f->bytes, &run->storages[i]));
+    run->storage_count++;
+    TT_RETURN_IF_ERROR(set_value(c, run->storages[i], buffers[f->place], f->value));
+  }
+  return TT_OK_STATUS;
+}
+
+static void drop_storages(tt_program_run_t *run) {
+  for (uint32_t i = 0; i < run->storage_count; i++) {
+    atomic_store(&run->storages[i]->refs, 0);
+    tt__storage_discard(run->storages[i]);
+  }
+  run->storage_count = 0;
+}
+
+static tt_status_t run_program(tt_capture_t *c, const tt_tensor_t *inputs, bool donate,
+                               scratch_t *scratch, tt_program_run_t *run) {
+  tt__window_t *w = c->window;
+  TT_RETURN_IF_ERROR(tt__capture_program(c, donate));
+  tt__fused_t *p = c->programs[donate];
+  if (p->executable) {
+    gather(c, inputs, scratch->inputs);
+    TT_RETURN_IF_ERROR(tt__run(c->device, p->executable, scratch->inputs,
+                               w->external_count + w->scalar_count, scratch->buffers, p->name));
+  }
+  tt_status_t s = hand_out(c, inputs, scratch->buffers, run);
+  for (uint32_t i = 0; i < p->output_count; i++) tt_buffer_release(scratch->buffers[i]);
+  if (p->check_count) {
+    s = tt_status_join(s, tt__check_add(c->device, scratch->buffers[p->output_count], p->checks));
+  }
+  if (s) drop_storages(run);
+  return s;
+}
+
+static tt_status_t run_capture(tt_capture_t *c, const tt_tensor_t *inputs, tt_program_run_t *run) {
+  bool alone;
+  TT_RETURN_IF_ERROR(settle_inputs(c, inputs, &alone));
+  scratch_t scratch;
+  bool room = scratch_init(&scratch, c->window->external_count + c->window->scalar_count,
+                           c->fresh_count + c->storage_count + 1);
+  if (c->fresh_count > sizeof run->few / sizeof(tt_storage_t *)) {
+    run->storages = tt_alloc(c->fresh_count * sizeof(tt_storage_t *));
+  }
+  run->output_count = c->output_count;
+  run->outputs = c->outputs;
+  tt_status_t s =
+      room && run->storages ? run_program(c, inputs, alone, &scratch, run) : tt__no_host_memory();
+  scratch_deinit(&scratch);
+  return s;
+}
+
+static tt_status_t find_and_run(tt_programs_t *p, const tt_tensor_t *inputs, uint32_t count,
+                                tt__key_t *key, tt_program_run_t *run) {
+  if (!tt__key_inputs(key, inputs, count)) return tt__no_host_memory();
+  const entry_t *e = find(p, key);
+  if (!e) return TT_ERROR(NOT_FOUND, "capture: no program for these inputs yet");
+  run->program = (uint32_t)(e - p->entries);
+  return run_capture(e->capture, inputs, run);
+}
+
+tt_status_t tt_programs_run(tt_programs_t *p, const tt_tensor_t *inputs, uint32_t count,
+                            const uint64_t *words, uint32_t word_count, tt_program_run_t *out_run) {
+  *out_run = (tt_program_run_t){.storages = out_run->few};
+  TT_RETURN_IF_ERROR(tt__ready(0));
+  tt__key_t key;
+  tt__key_init(&key);
+  bool room = make_room(&key, word_count);
+  if (room && word_count) memcpy(key.words, words, word_count * sizeof *words);
+  key.count = word_count;
+  tt__lock();
+  tt_status_t s = room ? find_and_run(p, inputs, count, &key, out_run) : tt__no_host_memory();
+  tt__unlock();
+  tt__key_deinit(&key);
+  if (s) tt_program_run_deinit(out_run);
+  return s;
+}
+
+void tt_program_run_deinit(tt_program_run_t *run) {
+  if (run->storages != run->few) tt_free(run->storages);
+  run->storages = run->few;
+}

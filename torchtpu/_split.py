@@ -1,0 +1,190 @@
+"""A graph's work on the host and on the device, apart.
+
+AOTAutograd's graphs mix the two: an optimizer's step counts and a learning rate are CPU tensors. The
+host's part is small and runs first, op by op; 0-d results enter the device's part as run-time
+values, larger ones are brought to the device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import torch
+from torch import fx
+from torch.utils._pytree import tree_leaves
+
+_PLAIN = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, int, float, type(None))
+
+
+class _Side(Enum):
+    NEITHER = 0  # sizes: ints computed from ints
+    HOST = 1
+    DEVICE = 2
+
+
+@dataclass
+class Parts:
+    """How to run a graph: `host(*arguments)`, then `device` on some of its values.
+
+    The device's part takes arguments[i] for i in `arguments`, then the host values
+    [0, crossing). `copies` are (argument, host value) of CPU arguments that the graph overwrites,
+    done last. `results` says where each result is: (True, i) the device's i-th, (False, i) a host
+    value.
+    """
+
+    host: fx.GraphModule | None
+    device: fx.GraphModule
+    index: int
+    arguments: list[int]
+    crossing: int
+    copies: list[tuple[int, int]]
+    results: list[tuple[bool, int]]
+
+
+class NotSplit(Exception):
+    """The graph cannot be one program; says why."""
+
+
+def _tensors(value: object) -> list[torch.Tensor]:
+    return [v for v in tree_leaves(value) if isinstance(v, torch.Tensor)]
+
+
+def _value(module: fx.GraphModule, node: fx.Node) -> object:
+    if node.op == "get_attr":
+        holder: object = module
+        for name in str(node.target).split("."):
+            holder = getattr(holder, name)
+        return holder
+    return node.meta.get("val", node.meta.get("example_value"))
+
+
+def _own_side(tensors: list[torch.Tensor], devices: set[int]) -> _Side:
+    """By what a node is or makes."""
+    types = {t.device.type for t in tensors}
+    if not types:
+        return _Side.NEITHER
+    if not types <= {"tpu", "cpu"} or len(types) > 1:
+        raise NotSplit(f"a value is on {' and '.join(sorted(types))}")
+    if types == {"cpu"}:
+        return _Side.HOST
+    devices.update(t.device.index or 0 for t in tensors)
+    return _Side.DEVICE
+
+
+def _sides(module: fx.GraphModule) -> tuple[dict[fx.Node, _Side], int]:
+    """Where each node runs, and the device's index."""
+    runs: dict[fx.Node, _Side] = {}
+    lives: dict[fx.Node, _Side] = {}  # where its result is
+    devices: set[int] = set()
+    for node in module.graph.nodes:
+        if node.op == "output":
+            continue
+        value = _value(module, node)
+        if node.op == "placeholder" and not isinstance(value, _PLAIN):
+            raise NotSplit(f"an argument is a {type(value).__name__}")
+        own = _own_side(_tensors(value), devices)
+        used = {lives[n] for n in node.all_input_nodes}
+        if _Side.DEVICE in used:
+            runs[node] = _Side.DEVICE
+            if own is _Side.HOST:
+                raise NotSplit(f"{node.target} brings a value to the host")
+        else:
+            runs[node] = _Side.HOST if _Side.HOST in used else own
+        lives[node] = runs[node] if own is _Side.NEITHER else own
+    if len(devices) != 1:
+        raise NotSplit("several devices are used" if devices else "the device is not used")
+    return runs, devices.pop()
+
+
+def _copies(nodes: list[fx.Node]) -> dict[fx.Node, tuple[fx.Node, fx.Node]]:
+    """The host's nodes that overwrite an argument: (the argument, with what)."""
+    copies = {}
+    for node in nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is None or not schema.is_mutable:
+            continue
+        is_copy = node.target is torch.ops.aten.copy_.default
+        to = node.args[0] if is_copy else None
+        if not isinstance(to, fx.Node) or to.op != "placeholder" or node.users:
+            raise NotSplit(f"{node.target} writes a CPU tensor")
+        copies[node] = (to, node.args[1])
+    return copies
+
+
+def _part(
+    module: fx.GraphModule, keep: list[fx.Node], given: list[fx.Node], outputs: list
+) -> fx.GraphModule:
+    """The nodes `keep` as a graph of its own over `given`."""
+    graph = fx.Graph()
+    new = {node: graph.placeholder(node.name) for node in given}
+    for node in keep:
+        new[node] = graph.node_copy(node, lambda n: new[n])
+    graph.output([new[n] if isinstance(n, fx.Node) else n for n in outputs])
+    return fx.GraphModule(module, graph)
+
+
+def _upload(module: fx.GraphModule, values: list[fx.Node], host: fx.GraphModule, index: int) -> None:
+    """Brings those of the host's first results that are no scalars to the device."""
+    output = next(n for n in host.graph.nodes if n.op == "output")
+    results = list(output.args[0])
+    with host.graph.inserting_before(output):
+        for i, node in enumerate(values):
+            on_host = [t for t in _tensors(_value(module, node)) if t.device.type == "cpu"]
+            if all(t.dim() == 0 for t in on_host):
+                continue
+            to = {"device": torch.device("tpu", index)}
+            results[i] = host.graph.call_function(
+                torch.ops.aten._to_copy.default, (results[i],), to
+            )
+    output.args = (results,)
+    host.recompile()
+
+
+def split(module: fx.GraphModule) -> Parts:
+    """The parts of AOTAutograd's graph. Raises NotSplit where it cannot be one program."""
+    nodes = list(module.graph.nodes)
+    final = list(nodes[-1].args[0])
+    sides, index = _sides(module)
+    placeholders = [n for n in nodes if n.op == "placeholder"]
+    inner = [n for n in nodes if n.op not in ("placeholder", "output")]
+    host = [n for n in inner if sides[n] is _Side.HOST]
+    on_host = [n for n in placeholders if sides[n] is _Side.HOST]
+    if not host and not on_host:
+        everything = [(True, i) for i in range(len(final))]
+        return Parts(None, module, index, list(range(len(placeholders))), 0, [], everything)
+    copies = _copies(host)
+    device = [n for n in inner if sides[n] is not _Side.HOST]
+    used = {u for n in device for u in n.all_input_nodes}
+    crossing = [n for n in (*on_host, *host) if n in used]
+    kept = [n for n in final if sides.get(n) is _Side.HOST]
+    values = list(dict.fromkeys([*crossing, *(v for _, v in copies.values()), *kept]))
+    for_device = [n for n in placeholders if sides[n] is not _Side.HOST]
+    before = [n for n in inner if sides[n] is not _Side.DEVICE and n not in copies]
+    parts = Parts(
+        host=_part(module, before, placeholders, values),
+        device=_part(
+            module,
+            device,
+            for_device + crossing,
+            [n for n in final if sides.get(n) is not _Side.HOST],
+        ),
+        index=index,
+        arguments=[placeholders.index(n) for n in for_device],
+        crossing=len(crossing),
+        copies=[(placeholders.index(to), values.index(v)) for to, v in copies.values()],
+        results=_places(final, sides, values),
+    )
+    _upload(module, crossing, parts.host, index)
+    return parts
+
+
+def _places(final: list, sides: dict[fx.Node, _Side], values: list) -> list[tuple[bool, int]]:
+    places, next_device = [], 0
+    for node in final:
+        if isinstance(node, fx.Node) and sides[node] is _Side.HOST:
+            places.append((False, values.index(node)))
+        else:
+            places.append((True, next_device))
+            next_device += 1
+    return places
