@@ -1,7 +1,7 @@
 """A graph's work on the host and on the device, apart.
 
-AOTAutograd's graphs mix the two: an optimizer's step counts and a learning rate are CPU tensors. The
-host's part is small and runs first, op by op; 0-d results enter the device's part as run-time
+AOTAutograd's graphs mix the two: an optimizer's step counts and a learning rate are CPU tensors.
+The host's part is small and runs first, op by op; 0-d results enter the device's part as run-time
 values, larger ones are brought to the device.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import torch
 from torch import fx
@@ -105,10 +106,11 @@ def _copies(nodes: list[fx.Node]) -> dict[fx.Node, tuple[fx.Node, fx.Node]]:
         if schema is None or not schema.is_mutable:
             continue
         is_copy = node.target is torch.ops.aten.copy_.default
-        to = node.args[0] if is_copy else None
+        to, value = node.args[:2] if is_copy else (None, None)
         if not isinstance(to, fx.Node) or to.op != "placeholder" or node.users:
             raise NotSplit(f"{node.target} writes a CPU tensor")
-        copies[node] = (to, node.args[1])
+        assert isinstance(value, fx.Node)
+        copies[node] = (to, value)
     return copies
 
 
@@ -124,7 +126,9 @@ def _part(
     return fx.GraphModule(module, graph)
 
 
-def _upload(module: fx.GraphModule, values: list[fx.Node], host: fx.GraphModule, index: int) -> None:
+def _upload(
+    module: fx.GraphModule, values: list[fx.Node], host: fx.GraphModule, index: int
+) -> None:
     """Brings those of the host's first results that are no scalars to the device."""
     output = next(n for n in host.graph.nodes if n.op == "output")
     results = list(output.args[0])
@@ -133,7 +137,7 @@ def _upload(module: fx.GraphModule, values: list[fx.Node], host: fx.GraphModule,
             on_host = [t for t in _tensors(_value(module, node)) if t.device.type == "cpu"]
             if all(t.dim() == 0 for t in on_host):
                 continue
-            to = {"device": torch.device("tpu", index)}
+            to: dict[str, Any] = {"device": torch.device("tpu", index)}
             results[i] = host.graph.call_function(
                 torch.ops.aten._to_copy.default, (results[i],), to
             )
@@ -158,32 +162,31 @@ def split(module: fx.GraphModule) -> Parts:
     used = {u for n in device for u in n.all_input_nodes}
     crossing = [n for n in (*on_host, *host) if n in used]
     kept = [n for n in final if sides.get(n) is _Side.HOST]
-    values = list(dict.fromkeys([*crossing, *(v for _, v in copies.values()), *kept]))
+    staying = list(dict.fromkeys([*(v for _, v in copies.values()), *kept]))
+    place = {n: len(crossing) + i for i, n in enumerate(staying)}
     for_device = [n for n in placeholders if sides[n] is not _Side.HOST]
     before = [n for n in inner if sides[n] is not _Side.DEVICE and n not in copies]
-    parts = Parts(
-        host=_part(module, before, placeholders, values),
-        device=_part(
-            module,
-            device,
-            for_device + crossing,
-            [n for n in final if sides.get(n) is not _Side.HOST],
-        ),
+    host_part = _part(module, before, placeholders, crossing + staying)
+    _upload(module, crossing, host_part, index)
+    device_final = [n for n in final if sides.get(n) is not _Side.HOST]
+    return Parts(
+        host=host_part,
+        device=_part(module, device, for_device + crossing, device_final),
         index=index,
         arguments=[placeholders.index(n) for n in for_device],
         crossing=len(crossing),
-        copies=[(placeholders.index(to), values.index(v)) for to, v in copies.values()],
-        results=_places(final, sides, values),
+        copies=[(placeholders.index(to), place[v]) for to, v in copies.values()],
+        results=_places(final, sides, place),
     )
-    _upload(module, crossing, parts.host, index)
-    return parts
 
 
-def _places(final: list, sides: dict[fx.Node, _Side], values: list) -> list[tuple[bool, int]]:
+def _places(
+    final: list, sides: dict[fx.Node, _Side], place: dict[fx.Node, int]
+) -> list[tuple[bool, int]]:
     places, next_device = [], 0
     for node in final:
         if isinstance(node, fx.Node) and sides[node] is _Side.HOST:
-            places.append((False, values.index(node)))
+            places.append((False, place[node]))
         else:
             places.append((True, next_device))
             next_device += 1

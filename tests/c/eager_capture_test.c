@@ -1,14 +1,27 @@
 // Captured programs: what torch.compile runs.
 #include "eager_fixture.h"
 
-static void run_step(tt_capture_t *c, tensor_t *p, tensor_t *g, tensor_t *out) {
+// The two outputs of one run.
+static void run_step(tt_programs_t *programs, tensor_t *p, tensor_t *g, tensor_t *out) {
   tensor_fix(p), tensor_fix(g);
   tt_tensor_t inputs[] = {p->t, g->t};
-  tt_outs_t outs;
-  EXPECT_OK(tt_capture_run(c, inputs, 2, &outs));
-  EXPECT_INT(outs.count, 2);
-  for (int i = 0; i < 2; i++) out[i] = tensor_from(&outs.items[i]);
-  tt_outs_deinit(&outs);
+  tt_program_run_t run;
+  EXPECT_OK(tt_programs_run(programs, inputs, 2, NULL, 0, &run));
+  EXPECT_INT(run.output_count, 2);
+  EXPECT(run.outputs[0].same && run.outputs[0].input == 0);
+  EXPECT(run.outputs[1].input == TT_CAPTURE_FRESH && run.outputs[1].storage == 0);
+  EXPECT_INT(run.storage_count, 1);
+  tt_out_t second = {run.storages[0], &run.outputs[1].meta, run.outputs[1].offset};
+  *out = tensor_from(&second);
+  tt_program_run_deinit(&run);
+}
+
+static tt_programs_t *programs_with(tt_capture_t *c) {
+  tt_programs_t *programs = NULL;
+  EXPECT_OK(tt_programs_create(&programs));
+  EXPECT_OK(tt_programs_add(programs, NULL, 0, c));
+  EXPECT_INT(tt_programs_count(programs), 1);
+  return programs;
 }
 
 // y = g * g; p += 2 * y; gives (p, the second half of y).
@@ -34,34 +47,34 @@ static tt_capture_t *capture(tensor_t *p, tensor_t *g) {
 }
 
 static void all_of_it(void) {
-  tensor_t p = vector(2, (float[]){1, 2}), g = vector(2, (float[]){3, 4});
-  tt_capture_t *c = capture(&p, &g);
+  tensor_t p = vector(2, (float[]){1, 2}), g = vector(2, (float[]){3, 4}), out;
+  tt_programs_t *programs = programs_with(capture(&p, &g));
   EXPECT_FLOATS(&p, 1, 2);  // a capture changes nothing
   for (int i = 1; i <= 3; i++) {
-    tensor_t out[2];
-    run_step(c, &p, &g, out);
-    EXPECT(out[0].t.storage == p.t.storage);
+    run_step(programs, &p, &g, &out);
     EXPECT_FLOATS(&p, 1 + 18 * (float)i, 2 + 32 * (float)i);
-    EXPECT(out[1].t.offset == 1 && out[1].sizes[0] == 1);
-    EXPECT_FLOATS(&out[1], 16);
-    tensor_drop(&out[0]), tensor_drop(&out[1]);
+    EXPECT(out.t.offset == 1 && out.sizes[0] == 1);
+    EXPECT_FLOATS(&out, 16);
+    tensor_drop(&out);
   }
   // Other data, other storages.
-  tensor_t q = vector(2, (float[]){0, 0}), h = vector(2, (float[]){1, 1}), out[2];
-  run_step(c, &q, &h, out);
+  tensor_t q = vector(2, (float[]){0, 0}), h = vector(2, (float[]){1, 1});
+  run_step(programs, &q, &h, &out);
   EXPECT_FLOATS(&q, 2, 2);
   EXPECT_FLOATS(&p, 55, 98);
-  tensor_drop(&out[0]), tensor_drop(&out[1]);
-  // Another shape is not for this program.
+  tensor_drop(&out);
+  // Another shape, inputs that share a storage and other words are not for this program.
   tensor_t three = vector(3, (float[]){1, 2, 3});
-  tt_tensor_t wrong[] = {q.t, three.t};
-  tensor_fix(&three), tensor_fix(&q);
-  wrong[0] = q.t, wrong[1] = three.t;
-  tt_outs_t outs;
-  tt_status_t s = tt_capture_run(c, wrong, 2, &outs);
-  EXPECT_INT(tt_status_code(s), TT_NOT_FOUND);
-  EXPECT_ERROR(s, "capture:");
-  tt_capture_destroy(c);
+  tensor_fix(&three), tensor_fix(&q), tensor_fix(&h);
+  tt_tensor_t other[][2] = {{q.t, three.t}, {q.t, q.t}, {q.t, h.t}};
+  for (int i = 0; i < 3; i++) {
+    tt_program_run_t run;
+    uint64_t word = 1;
+    tt_status_t s = tt_programs_run(programs, other[i], 2, &word, i == 2, &run);
+    EXPECT_INT(tt_status_code(s), TT_NOT_FOUND);
+    EXPECT_ERROR(s, "capture:");
+  }
+  tt_programs_destroy(programs);
   tensor_drop(&p), tensor_drop(&g), tensor_drop(&q), tensor_drop(&h), tensor_drop(&three);
 }
 
@@ -110,15 +123,71 @@ TEST(random_numbers_are_drawn_by_runs) {
   EXPECT_OK(tt_capture_begin(0, &x.t, 1, &c));
   CALL_INTO("uniform_", TT_INPLACE, arg_tensor(&x), arg_scalar(0), arg_scalar(1), arg_none());
   EXPECT_OK(tt_capture_end(c, &x.t, 1));
+  tt_programs_t *programs = programs_with(c);
   for (int i = 0; i < 2; i++) {
-    tt_outs_t outs;
+    tt_program_run_t run;
     tensor_fix(&x);
-    EXPECT_OK(tt_capture_run(c, &x.t, 1, &outs));
-    tt_storage_release(outs.items[0].storage);
-    tt_outs_deinit(&outs);
+    EXPECT_OK(tt_programs_run(programs, &x.t, 1, NULL, 0, &run));
+    EXPECT(run.storage_count == 0 && run.outputs[0].same);
+    tt_program_run_deinit(&run);
     tensor_read(&x, compiled[i]);
   }
   EXPECT(memcmp(eager, compiled, sizeof eager) == 0);
+  tt_programs_destroy(programs);
+  tensor_drop(&x);
+}
+
+// The value of a 0-d CPU tensor.
+static tt_tensor_t host_scalar(const void *handle, double value) {
+  static const int64_t none = 0;
+  tt_tensor_t t = {0};
+  t.sizes = t.strides = &none;
+  t.dtype = TT_F32;
+  t.flags = TT_TENSOR_HOST;
+  t.number.kind = TT_ARG_FLOAT;
+  t.number.u.f = value;
+  t.handle = handle;
+  return t;
+}
+
+// x *= scalar; `frozen` uses the scalar's value as a number of its own.
+static tt_capture_t *capture_scaling(tensor_t *x, double value, bool frozen) {
+  tensor_t scalar = {.t = host_scalar(x, value)};
+  tt_capture_t *c;
+  tensor_fix(x);
+  tt_tensor_t inputs[] = {x->t, scalar.t};
+  EXPECT_OK(tt_capture_begin(0, inputs, 2, &c));
+  tt_arg_t factor = {.kind = TT_ARG_TENSOR};
+  factor.u.tensor = &inputs[1];
+  if (frozen) inputs[1].handle = NULL;
+  CALL_INTO("mul_.Tensor", TT_INPLACE, arg_tensor(x), factor);
+  EXPECT_OK(tt_capture_end(c, &x->t, 1));
+  return c;
+}
+
+TEST(host_scalars_are_inputs) {
+  tensor_t x = vector(2, (float[]){1, 2});
+  tt_capture_t *a = capture_scaling(&x, 2, false), *b = capture_scaling(&x, 5, false);
+  EXPECT(tt_capture_same(a, b));
+  tt_capture_destroy(b);
+  tt_capture_t *f = capture_scaling(&x, 2, true), *g = capture_scaling(&x, 5, true);
+  EXPECT(!tt_capture_same(f, g));
+  tt_capture_destroy(f), tt_capture_destroy(g);
+  tt_programs_t *programs = programs_with(a);
+  for (int i = 0; i < 2; i++) {
+    tensor_fix(&x);
+    tt_tensor_t inputs[] = {x.t, host_scalar(NULL, 3 + i)};
+    tt_program_run_t run;
+    EXPECT_OK(tt_programs_run(programs, inputs, 2, NULL, 0, &run));
+    tt_program_run_deinit(&run);
+  }
+  EXPECT_FLOATS(&x, 12, 24);
+  // Host data that is brought over meanwhile would be the same in every run.
+  tt_capture_t *c;
+  tensor_fix(&x);
+  tt_tensor_t inputs[] = {x.t, host_scalar(&x, 1)};
+  EXPECT_OK(tt_capture_begin(0, inputs, 2, &c));
+  EXPECT_ERROR(tt_eager_upload(&x.t, (float[]){1, 2}), "capture: a host input");
   tt_capture_destroy(c);
   tensor_drop(&x);
 }
@@ -127,6 +196,7 @@ int main(void) {
   engine_setup();
   if (tt_test_failures) return 1;
   in_all_modes(), reading_ends_a_capture(), random_numbers_are_drawn_by_runs();
+  host_scalars_are_inputs();
   if (tt_test_failures) printf("%d failures\n", tt_test_failures);
   return tt_test_failures != 0;
 }
