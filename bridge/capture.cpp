@@ -6,6 +6,7 @@
 #include <torch/csrc/autograd/python_variable.h>
 
 #include "base/alloc.h"
+#include "eager/capture.h"
 #include "stack.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
@@ -159,13 +160,14 @@ PyObject *make_results(const Programs &p, const Arguments &inputs, const tt_prog
 }  // namespace
 
 PyObject *tt::py_capture_begin(PyObject *, PyObject *args) {
-  int device = 0;
+  int device = 0, located = 0;
   PyObject *list = nullptr;
-  if (!PyArg_ParseTuple(args, "iO", &device, &list)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iOp", &device, &list, &located)) return nullptr;
   HANDLE_TH_ERRORS
   Arguments inputs = read_tensors(list);
   tt_capture_t *capture = nullptr;
   TT_CALL(tt_capture_begin(device, inputs.tensors.data(), inputs.count(), &capture));
+  if (located) tt_capture_locate(capture);
   return PyCapsule_New(capture, kCapture, dispose);
   END_HANDLE_TH_ERRORS
 }

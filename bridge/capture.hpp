@@ -5,7 +5,8 @@
 
 namespace tt {
 
-// capture_begin(device, [input tensors]) -> capture. 0-d CPU tensors are run-time values.
+// capture_begin(device, [input tensors], whether the text shall tell Python lines) -> capture.
+// 0-d CPU tensors are run-time values.
 PyObject *py_capture_begin(PyObject *self, PyObject *args);
 // capture_end(capture, [output tensors])
 PyObject *py_capture_end(PyObject *self, PyObject *args);

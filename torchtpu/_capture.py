@@ -9,13 +9,18 @@ import torch
 
 
 def capture(
-    function: Callable[[], Any], inputs: list[torch.Tensor], device: int | None = None
+    function: Callable[[], Any],
+    inputs: list[torch.Tensor],
+    located: bool = False,
+    *,
+    device: int | None = None,
 ) -> tuple[Any, Any]:
     """(captured program, what `function()` returned). The tensors of the result are its outputs.
 
     `function` must do its work on this thread. Raises NotImplementedError where it reads a value
     on the host; inputs hold afterwards what they held before. 0-d CPU tensors may be inputs: a
     program takes their values anew each run. `device` is that of the inputs where there are any.
+    `located`: the program's text tells the Python line of each op.
     """
     from torch.utils._pytree import tree_leaves
 
@@ -23,7 +28,7 @@ def capture(
 
     if device is None:
         device = next(t.device.index or 0 for t in inputs if t.device.type == "tpu")
-    program = _C.capture_begin(device, inputs)
+    program = _C.capture_begin(device, inputs, located)
     try:
         result = function()
         _C.capture_end(program, [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)])

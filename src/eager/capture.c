@@ -4,10 +4,31 @@
 
 #include <string.h>
 
+#include "eager/captured.h"
+
 static _Thread_local tt_capture_t *current;
 
 tt__window_t *tt__capture_window(int device) {
   return current && current->device == device ? current->window : NULL;
+}
+
+// --- Python lines
+// -----------------------------------------------------------------------------------
+
+void tt_capture_locate(tt_capture_t *c) { c->located = true; }
+
+const char *tt__capture_place(const tt_capture_t *c) { return c->place; }
+
+void tt__capture_note_place(void) {
+  tt_capture_t *c = current;
+  const tt_eager_hooks_t *hooks = &tt__engine.hooks;
+  char text[512];
+  if (!c || !c->located || !hooks->python_location) return;
+  if (!hooks->python_location(hooks->context, text, sizeof text)) {
+    c->place = NULL;
+  } else if (!c->place || strcmp(c->place, text) != 0) {
+    c->place = tt_arena_string(&c->arena, text, strlen(text));
+  }
 }
 
 // --- beginning

@@ -289,6 +289,10 @@ const char *tt__plugin(void);  // the plugin to load (plugin.c)
 
 // The window of the program that this thread captures on the device, or NULL (capture.c).
 tt__window_t *tt__capture_window(int device);
+// Outside the lock: where the program that this thread captures is to know its Python lines, notes
+// the line that now makes a call.
+void tt__capture_note_place(void);
+const char *tt__capture_place(const tt_capture_t *capture);  // the last one; NULL: unknown
 // Bringing host data to the device while a program with host inputs is captured would freeze them.
 tt_status_t tt__capture_upload(int device) TT_MUST_USE;
 // The host input whose handle this is, or UINT32_MAX.

@@ -38,6 +38,7 @@ void tt__window_destroy(tt__window_t *w) {
   tt_free(w->layouts);
   tt_free(w->draws);
   tt_free(w->links);
+  tt_free(w->places);
   tt_free(w);
 }
 
@@ -68,6 +69,7 @@ static bool make_room(tt__window_t *w, const tt__instance_t *n) {
          (!w->capture ||
           (tt_grow((void **)&w->layouts, &w->layout_capacity, w->pending_count + n->output_count,
                    sizeof *w->layouts) &&
+           tt_grow((void **)&w->places, &w->place_capacity, w->op_count + 1, sizeof *w->places) &&
            tt_grow((void **)&w->draws, &w->draw_capacity, w->draw_count + 1, sizeof *w->draws) &&
            tt_grow((void **)&w->links, &w->link_capacity, w->link_count + scalars,
                    sizeof *w->links)));
@@ -140,6 +142,7 @@ static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_
     }
   }
   w->hash = hash;
+  if (w->capture) w->places[w->op_count] = tt__capture_place(w->capture);
   w->ops[w->op_count++] = n;
   w->check_count += n->check_count;
 }

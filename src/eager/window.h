@@ -58,6 +58,8 @@ struct tt__window_s {
   uint32_t layout_capacity;
   tt__draw_t *draws;
   uint32_t draw_count, draw_capacity;
+  const char **places;  // of the ops: Python lines, in the capture's arena; NULL: unknown
+  uint32_t place_capacity;
   tt__link_t *links;
   uint32_t link_count, link_capacity;
   uint32_t check_count;
