@@ -52,7 +52,9 @@ bool has_decomposition(const c10::OperatorHandle &op) {
   return decomposed.emplace(name, installed).first->second;
 }
 
-void count_and_report(const c10::OperatorHandle &op) {
+}  // namespace
+
+void fallback_count(const c10::OperatorHandle &op) {
   std::string name = c10::toString(op.operator_name());
   FallbackPolicy how = fallback_policy();
   TORCH_CHECK_NOT_IMPLEMENTED(how != FallbackPolicy::kError, name,
@@ -68,6 +70,8 @@ void count_and_report(const c10::OperatorHandle &op) {
                "torch.tpu.fallback_stats(), TORCHTPU_FALLBACK=silent|error)");
   }
 }
+
+namespace {
 
 void fallback_boxed(const c10::OperatorHandle &op, torch::jit::Stack *stack) {
   fallback_run(op, stack, /*composite=*/false);
@@ -105,7 +109,7 @@ void fallback_run(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool 
     constexpr DispatchKey structured = DispatchKey::CompositeExplicitAutogradNonFunctional;
     if (shadowed(structured)) return op.callBoxedForDispatchKey(structured, *stack);
   }
-  count_and_report(op);
+  fallback_count(op);
   at::native::cpu_fallback(op, stack);
 }
 

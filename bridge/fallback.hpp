@@ -18,6 +18,9 @@ void fallback_set_policy(FallbackPolicy policy);
 // shadowed where the table registers the op).
 void fallback_run(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool composite);
 
+// Counts a call that goes to the CPU and warns of the first, or raises where the policy forbids it.
+void fallback_count(const c10::OperatorHandle &op);
+
 // Every op that ran on the CPU, with how often.
 std::vector<std::pair<std::string, int64_t>> fallback_counts();
 void fallback_reset();

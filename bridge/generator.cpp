@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "guard.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
 
@@ -102,6 +103,8 @@ const at::Generator &generator_default(c10::DeviceIndex device) {
 
 at::Generator generator_new(c10::DeviceIndex device) {
   c10::DeviceIndex index = device < 0 ? current_device() : device;
+  TORCH_CHECK(index < device_count(), "tpu: there is no device ", static_cast<int>(index),
+              " for a generator");
   tt_generator_t *handle = nullptr;
   TT_CALL(tt_generator_create(index, &handle));
   auto generator = at::make_generator<TpuGenerator>(index, handle, /*owned=*/true);

@@ -194,6 +194,10 @@ void run_meta(const Entry &form, Stack *stack) {
     c10::impl::IncludeDispatchKeyGuard shape_mode(kShapeMode);
     return form.handle.callBoxedForDispatchKey(kStructured, *stack);
   }
+  // PyTorch's Python reference of arange rounds the ends of integer ranges; its kernel does not.
+  constexpr DispatchKey composite = DispatchKey::CompositeExplicitAutograd;
+  if (tt_aten_ops[form.op].flags & TT_ATEN_LENGTH && form.handle.hasKernelForDispatchKey(composite))
+    return form.handle.callBoxedForDispatchKey(composite, *stack);
   form.handle.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
 }
 
@@ -271,6 +275,8 @@ std::vector<at::Tensor> functional_results(const Entry &called, MetaArguments &a
   std::vector<at::Tensor> results;
   if (!functional || !has_meta(*functional)) return results;
   bool same = functional == &called;
+  // A progression's length depends on its type, which only the out= tensor says.
+  if (tt_aten_ops[called.op].flags & TT_ATEN_LENGTH && !same) return results;
   Stack stack = arguments.stack(
       *functional, [&](size_t i) { return same ? static_cast<int>(i) : called.functional_arg[i]; });
   try {

@@ -215,14 +215,13 @@ def check_optimizer(info, arguments: dict) -> None:
     if info.optim_cls.__name__ == "Muon":
         cpu, tpu = cpu[::2], tpu[::2]
     reference = {k: v for k, v in arguments.items() if k not in ("fused", "foreach")}
-    if info.optim_cls.__name__ == "SparseAdam":
-        raise NotImplementedError("sparse gradients")
+    sparse = info.optim_cls.__name__ == "SparseAdam"
     first, second = info.optim_cls(cpu, **reference), info.optim_cls(tpu, **to_device(arguments))
     for step in range(3):
         grads = [torch.randn(p.shape, generator=torch.Generator().manual_seed(step)) for p in cpu]
         for params, optimizer, device in ((cpu, first, "cpu"), (tpu, second, "tpu")):
             for p, g in zip(params, grads, strict=True):
-                p.grad = g.to(device)
+                p.grad = g.to_sparse(1).to(device) if sparse else g.to(device)
             optimizer.step(lambda params=params: sum(p.square().sum() for p in params))
     for p, q in zip(cpu, tpu, strict=True):
         close(q, p)

@@ -1,4 +1,5 @@
-"""PyTorch's own decompositions for ops without a lowering, found when such an op is first met.
+"""Decompositions for ops without a lowering, found when such an op is first met: PyTorch's own,
+behind those of :mod:`torchtpu.composed`.
 
 The native fallback calls :func:`install` once an op. A decomposition is registered under a dispatch
 key that nothing else uses; the fallback calls it there, and its inner ops run on the device.
@@ -10,6 +11,7 @@ import torch
 _KEY = "PrivateUse3"
 _library = None
 _table = None
+_own: dict = {}
 
 # Decompositions that read values back or loop in Python where the CPU's kernel is one call.
 _ON_CPU = {
@@ -26,7 +28,10 @@ def _load_table() -> dict:
         import torch._decomp.decompositions
         import torch._refs
 
-        _table = torch._decomp.decomposition_table
+        from torchtpu import composed
+
+        _own.update(composed.TABLE)
+        _table = {**torch._decomp.decomposition_table, **_own}
     return _table
 
 
@@ -83,12 +88,14 @@ def find(qualified: str):
     name, _, overload = qualified.removeprefix("aten::").partition(".")
     if f"aten::{name}" in _ON_CPU:
         return None
+    table, op = _load_table(), _overload(name, overload)
+    if op in _own:
+        return _own[op]
     if overload == "out" or overload.endswith("_out") or name.endswith("_"):
         fn = _find_functional(name, overload)
         if fn is not None:
             return fn
-    op = _overload(name, overload)
-    return _load_table().get(op) if op is not None else None
+    return table.get(op)
 
 
 def install(qualified: str) -> bool:

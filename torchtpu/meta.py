@@ -3,11 +3,13 @@
 import torch
 
 _library = torch.library.Library("aten", "IMPL")
-# PyTorch's one raises for the first two, and asks a left-out bias for its device in the third.
+# PyTorch's one raises for the first two, asks a left-out bias for its device in the third, and
+# gives a vector of labels a loss of one element, unlike its kernels, in the last.
 _REPLACE = {
     "convolution_overrideable",
     "convolution_backward_overrideable",
     "_thnn_fused_lstm_cell",
+    "multilabel_margin_loss_forward",
 }
 
 
@@ -131,6 +133,12 @@ for _name in (
     _meta(_name)(_like)
 for _name in ("multi_margin_loss_backward", "multilabel_margin_loss_backward"):
     _meta(_name)(_like_second)
+
+
+@_meta("multilabel_margin_loss_forward")
+def _multilabel_margin(self, target, reduction):
+    rows = self.shape[:-1] if reduction == 0 else ()
+    return self.new_empty(rows), self.new_empty(target.shape)
 
 
 @_meta("_aminmax")

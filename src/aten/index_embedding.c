@@ -149,42 +149,35 @@ TT_LOWER0(embedding_bag) {
 }
 
 // _embedding_bag_dense_backward(grad, indices, offset2bag, bag_size, maximum_indices, num_weights,
-// scale_grad_by_freq, mode, per_sample_weights, padding_idx); param 1: _embedding_bag_backward,
-// which has offsets after indices and `sparse` after mode.
-TT_LOWER(embedding_bag_backward) {
+// scale_grad_by_freq, mode, per_sample_weights, padding_idx)
+TT_LOWER0(embedding_bag_backward) {
   tt_build_t *b = L->b;
-  const uint32_t k = (uint32_t)param, tail = 8 + 2 * k;
   const tt_tensor_t *g = tt_lower_meta(L, 0), *indices = tt_lower_meta(L, 1);
-  const int64_t n = indices->sizes[0], width = g->sizes[1], rows = tt_lower_int(L, 5 + k, 0);
-  const bag_mode_t mode = (bag_mode_t)tt_lower_int(L, 7 + k, 0);
-  const int64_t padding = tt_lower_int(L, tail + 1, -1);
+  const int64_t n = indices->sizes[0], width = g->sizes[1], rows = tt_lower_int(L, 5, 0);
+  const bag_mode_t mode = (bag_mode_t)tt_lower_int(L, 7, 0);
+  const int64_t padding = tt_lower_int(L, 9, -1);
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)g->dtype);
   const tt_value_t grad = tt_lower_tensor_as(L, 0, d);
-  if (k && tt_lower_int(L, 9, 0)) {
-    tt_lower_unsupported(L, "a sparse gradient");
-    return;
-  }
   if (mode == BAG_MAX) {
     // Every (bag, column) adds to the row that won there; empty bags add nothing.
     const int64_t dims[] = {rows, width};
     const int64_t bags[] = {g->sizes[0]}, zero[] = {0};
-    const tt_value_t size =
-        tt_emit_slice(b, tt_lower_tensor_as(L, 3 + k, TT_S32), zero, bags, NULL);
+    const tt_value_t size = tt_emit_slice(b, tt_lower_tensor_as(L, 3, TT_S32), zero, bags, NULL);
     const tt_value_t masked = mask_rows(b, tt__cmpc(b, TT_GT, size, 0), grad);
     tt_lower_return(L, 0,
                     tt_emit_put_along(b, tt_emit_splat(b, d, 2, dims, 0),
-                                      tt_lower_tensor_as(L, 4 + k, TT_S32), masked, 0, TT_OP_ADD));
+                                      tt_lower_tensor_as(L, 4, TT_S32), masked, 0, TT_OP_ADD));
     return;
   }
   const tt_value_t index = tt_lower_tensor_as(L, 1, TT_S32);
-  const tt_value_t bag = tt_lower_tensor_as(L, 2 + k, TT_S32);
+  const tt_value_t bag = tt_lower_tensor_as(L, 2, TT_S32);
   tt_value_t entries = tt_emit_take(b, grad, bag, 0);
-  if (tt_lower_has(L, tail)) entries = scale_rows(b, entries, tt_lower_tensor_as(L, tail, d));
+  if (tt_lower_has(L, 8)) entries = scale_rows(b, entries, tt_lower_tensor_as(L, 8, d));
   if (mode == BAG_MEAN) {
-    const tt_value_t size = tt_emit_take(b, tt_lower_tensor_as(L, 3 + k, d), bag, 0);
+    const tt_value_t size = tt_emit_take(b, tt_lower_tensor_as(L, 3, d), bag, 0);
     entries = tt__div(b, entries, tt__along(b, size, 2, 0));
   }
-  if (tt_lower_int(L, 6 + k, 0)) {
+  if (tt_lower_int(L, 6, 0)) {
     const tt_value_t often = tt_emit_take(b, counts(b, index, rows, d), index, 0);
     entries = tt__div(b, entries, tt__along(b, often, 2, 0));
   }

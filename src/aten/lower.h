@@ -146,6 +146,9 @@ typedef enum tt_aten_flag_e {
                                // sizes, values read back); `lower` is NULL
   TT_ATEN_MASKS = 64,          // argument 1 is a list of indices where boolean masks may stand;
                                // eager/ turns those into indices
+  TT_ATEN_LENGTH = 128,  // arguments 0, 1 and 2 are a progression's start, end and step: only its
+                         // length is part of the cache key
+  TT_ATEN_FITS = 256,    // a Scalar argument must be a value that the type of argument 0 has
   TT_ATEN_KEEP_SELF_DTYPE = 32,  // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 

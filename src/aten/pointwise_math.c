@@ -97,7 +97,9 @@ tt_value_t tt__logaddexp(tt_build_t *b, tt_value_t x, tt_value_t y) {
   if (tt_dtype_is_complex(tt_build_dtype(b, x))) {
     tt_value_t less = tt__lt(b, tt_emit_unary(b, TT_OP_REAL, x), tt_emit_unary(b, TT_OP_REAL, y));
     tt_value_t large = tt__select(b, less, y, x), small = tt__select(b, less, x, y);
-    return tt__add(b, large, tt__log1p(b, tt__exp(b, tt__sub(b, small, large))));
+    tt_value_t r = tt__add(b, large, tt__log1p(b, tt__exp(b, tt__sub(b, small, large))));
+    tt_value_t none = tt__cmpc(b, TT_EQ, tt_emit_unary(b, TT_OP_REAL, small), -INFINITY);
+    return tt__select(b, none, large, r);
   }
   tt_value_t d = tt__neg(b, tt__abs(b, tt__sub(b, x, y)));
   tt_value_t top = tt__max(b, x, y);

@@ -267,7 +267,8 @@ TT_LOWER(fractional_max_pool) {
     dims[2 + spatial + k] = kernel[n == 1 ? 0 : k];
   }
   const uint32_t rank = 2 + 2 * spatial;
-  const tt_value_t samples = tt_lower_tensor(L, 3);
+  // An input without a batch uses the first of its samples.
+  const tt_value_t samples = tt_emit_slice_dim(b, tt_lower_tensor(L, 3), 0, 0, batch, 1);
   tt_value_t place = TT_NO_VALUE;
   int64_t unit = 1;
   for (uint32_t k = spatial; k-- > 0; unit *= in[k]) {

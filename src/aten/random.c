@@ -53,6 +53,7 @@ tt__random_t tt__random_begin(tt_lower_t *L) {
 tt_value_t tt__random_bits(tt_build_t *b, const tt__random_t *r, uint32_t rank, const int64_t *dims,
                            uint32_t stream) {
   int64_t n = tt__product(dims, rank), pairs = (n + 1) / 2;
+  if (n == 0) return tt_emit_splat_int(b, TT_U32, rank, dims, 0);
   tt_value_t words[2] = {
       tt_emit_iota(b, TT_U32, 1, &pairs, 0),
       tt_emit_broadcast_to(b, tt__add(b, r->counter, word(b, stream)), 1, &pairs)};
@@ -104,6 +105,7 @@ tt_value_t tt__random_normal(tt_build_t *b, const tt__random_t *r, tt_dtype_t dt
                              const int64_t *dims, uint32_t stream) {
   int64_t n = tt__product(dims, rank), pairs = (n + 1) / 2;
   tt_value_t u, v, words[2];
+  if (n == 0) return tt_emit_splat(b, dtype == TT_F64 ? TT_F64 : TT_F32, rank, dims, 0);
   if (dtype == TT_F64) {
     u = tt__rsubc(b, 1, tt__random_uniform(b, r, TT_F64, 1, &pairs, stream));
     v = tt__random_uniform(b, r, TT_F64, 1, &pairs, stream + 2);

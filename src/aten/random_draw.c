@@ -8,11 +8,11 @@ static tt_dtype_t draw_dtype(tt_lower_t *L) {
   tt_dtype_t d = tt_dtype_real(tt_lower_out_dtype(L, 0));
   return d == TT_F64 ? TT_F64 : TT_F32;
 }
-// Can the result hold fractions? The CPU says how PyTorch refuses it where not.
+// Can the result hold fractions? Fails the call where not.
 static bool gives_fractions(tt_lower_t *L) {
   tt_dtype_t d = (tt_dtype_t)L->outs[0].dtype;
   bool can = tt_dtype_is_float(d) || tt_dtype_is_complex(d);
-  if (!can) tt_lower_unsupported(L, "a result of type %s", tt_dtype_text(d));
+  if (!can) TT__FAIL(L, TYPE, "not implemented for %s", tt_dtype_text(d));
   return can;
 }
 static tt_value_t uniform(tt_lower_t *L, tt_dtype_t d) {

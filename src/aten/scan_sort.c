@@ -49,10 +49,6 @@ TT_LOWER0(logcumsumexp) {
   tt_build_t *b = L->b;
   tt_value_t x = tt__widen(b, tt_lower_tensor(L, 0));
   const tt_type_t *t = tt_build_type(b, x);
-  if (tt_dtype_is_complex(t->dtype)) {
-    tt_lower_unsupported(L, "complex numbers");
-    return;
-  }
   int64_t dim = tt_lower_dim(L, 1, t->rank), low[TT_MAX_RANK] = {0}, high[TT_MAX_RANK] = {0};
   for (int64_t shift = 1; t->rank && shift < t->dims[dim]; shift *= 2) {
     low[dim] = shift;

@@ -12,6 +12,8 @@ enum {
   INPLACE_ONLY = TT_ATEN_INPLACE_ONLY,
   MASKS = TT_ATEN_MASKS,
   KEEP_SELF_DTYPE = TT_ATEN_KEEP_SELF_DTYPE,
+  LENGTH = TT_ATEN_LENGTH,
+  FITS = TT_ATEN_FITS,
 };
 
 #define ATEN(functional, inplace, out, lower, param, flags) \

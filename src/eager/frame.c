@@ -1,6 +1,7 @@
 // A call's cache key. Words, in order: op, variant and device; then for each argument its kind and
 // static facts. What a key leaves out are run-time values: scalars' numbers, generators, tensors'
 // data.
+#include <math.h>
 #include <string.h>
 
 #include "eager/internal.h"
@@ -184,6 +185,38 @@ static inline bool put_argument(tt__frame_t *f, const tt_arg_t *arg) {
   }
 }
 
+// The length of a progression as words, so that its ends stay run-time values. Where PyTorch rounds
+// the ends first, or has to refuse the call, the ends themselves.
+static bool put_length(tt__frame_t *f) {
+  const tt_arg_t *a = f->call->args;
+  double ends[3];
+  bool all_int = true;
+  if (!room(f, 3)) return false;
+  for (int i = 0; i < 3; i++) {
+    bool integer = a[i].kind == TT_ARG_INT || a[i].kind == TT_ARG_BOOL;
+    if (!integer && a[i].kind != TT_ARG_FLOAT) return false;
+    ends[i] = integer ? (double)a[i].u.i : a[i].u.f;
+    all_int = all_int && integer;
+  }
+  bool plain = f->call->variant == TT_FUNCTIONAL && f->call->arg_count > 3 &&
+               (a[3].kind == TT_ARG_NONE || tt_dtype_is_float((tt_dtype_t)a[3].u.i));
+  double length = (ends[1] - ends[0]) / ends[2];
+  bool exact = fabs(ends[0]) < 0x1p53 && fabs(ends[1]) < 0x1p53 && fabs(ends[2]) < 0x1p53;
+  if ((all_int || plain) && exact && length >= 0 && length < 0x1p53) {
+    put(f, (uint64_t)ceil(length));
+    put(f, (uint64_t)floor(length));
+  } else {
+    for (int i = 0; i < 3; i++) put(f, (uint64_t)a[i].u.i);
+  }
+  return true;
+}
+
+// What the flags of the op ask for.
+static tt_status_t put_extra(tt__frame_t *f) {
+  if (f->op->flags & TT_ATEN_LENGTH && !put_length(f)) return tt__no_host_memory();
+  return f->op->flags & TT_ATEN_FITS ? tt__check_fits(f->call) : TT_OK_STATUS;
+}
+
 tt_status_t tt__frame_key(tt__frame_t *frame) {
   const tt_call_t *call = frame->call;
   frame->key_count = frame->slot_count = 0;
@@ -192,6 +225,9 @@ tt_status_t tt__frame_key(tt__frame_t *frame) {
                  (uint64_t)(uint8_t)call->device << 32);
   for (uint32_t i = 0; i < call->arg_count; i++) {
     if (!put_argument(frame, &call->args[i])) return tt__no_host_memory();
+  }
+  if (__builtin_expect((frame->op->flags & (TT_ATEN_LENGTH | TT_ATEN_FITS)) != 0, 0)) {
+    TT_RETURN_IF_ERROR(put_extra(frame));
   }
   uint64_t hash = TT_HASH_SEED;
   for (uint32_t i = 0; i < frame->key_count; i++) hash = tt_hash_word(hash, frame->key[i]);

@@ -219,12 +219,18 @@ static tt_status_t set_destinations(tt__instance_t *n, uint64_t told) {
   return TT_OK_STATUS;
 }
 
-// native_batch_norm in training: results 3 and 4 go to the running statistics.
+// native_batch_norm in training: results 3 and 4 go to the running statistics. In evaluation its
+// saved statistics are empty, as on the CPU.
 static bool add_training_stats(tt__instance_t *n) {
+  static const int64_t none = 0, one = 1;
   enum { STATS = 3, TRAINING = 5 };
   const tt_arg_t *args = n->call.args;
   if (n->out_count != STATS || n->call.arg_count <= TRAINING) return true;
-  if (args[STATS].kind != TT_ARG_TENSOR || !args[TRAINING].u.i) return true;
+  if (!args[TRAINING].u.i) {
+    for (uint32_t i = 1; i < STATS; i++) n->outs[i].sizes = &none, n->outs[i].strides = &one;
+    return true;
+  }
+  if (args[STATS].kind != TT_ARG_TENSOR) return true;
   tt_out_meta_t *outs = TT_ARENA_ARRAY(&n->arena, tt_out_meta_t, STATS + 2);
   if (!outs) return false;
   memcpy(outs, n->outs, STATS * sizeof *outs);

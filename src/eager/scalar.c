@@ -1,4 +1,5 @@
 // Run-time scalars: a Python number in the bits of a dtype.
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -113,4 +114,58 @@ void tt__number_of(tt_dtype_t dtype, const void *data, tt_number_t *out_number) 
   }
   out_number->kind = dtype == TT_I1 ? TT_ARG_BOOL : TT_ARG_INT;
   out_number->u.i = dtype == TT_I1 ? i != 0 : i;
+}
+
+// What PyTorch calls the type in its message; NULL for those that take every number.
+static const char *limited_type(tt_dtype_t dtype) {
+  static const char *const names[TT_DTYPE_COUNT] = {
+      [TT_U8] = "uint8_t",  [TT_S8] = "int8_t",     [TT_S16] = "int16_t",        [TT_S32] = "int",
+      [TT_S64] = "int64_t", [TT_F16] = "c10::Half", [TT_BF16] = "c10::BFloat16", [TT_F32] = "float",
+      [TT_F64] = "double",
+  };
+  return names[dtype];
+}
+
+static double largest(tt_dtype_t dtype) {
+  switch (dtype) {
+    case TT_F16:
+      return 65504;
+    case TT_BF16:
+      return 0x1.FEp127;
+    case TT_F32:
+      return (double)FLT_MAX;
+    case TT_F64:
+      return DBL_MAX;
+    default:
+      return ldexp(1, 8 * (int)tt_dtype_size(dtype) - tt_dtype_is_signed_int(dtype)) - 1;
+  }
+}
+
+// Integers may wrap below zero in an unsigned type, as PyTorch lets them.
+static bool fits(const tt_arg_t *a, tt_dtype_t dtype) {
+  bool integer = a->kind == TT_ARG_INT, is_float = tt_dtype_is_float(dtype);
+  double d = integer ? (double)a->u.i : a->kind == TT_ARG_FLOAT ? a->u.f : a->u.complex[0];
+  double most = largest(dtype), least = is_float ? -most : -most - 1;
+  if (a->kind == TT_ARG_COMPLEX && a->u.complex[1] != 0) return false;
+  if (integer && dtype == TT_S64) return true;
+  if (!is_float && !tt_dtype_is_signed_int(dtype)) least = integer ? -most : 0;
+  if (is_float && (isinf(d) || isnan(d))) return true;
+  return d >= least && (d <= most || (dtype == TT_S64 && d < 0x1p63));
+}
+
+tt_status_t tt__check_fits(const tt_call_t *call) {
+  const tt_arg_t *self = &call->args[0];
+  if (self->kind != TT_ARG_TENSOR) return TT_OK_STATUS;
+  tt_dtype_t dtype = (tt_dtype_t)self->u.tensor->dtype;
+  const char *name = limited_type(dtype);
+  for (uint32_t i = 1; name && i < call->arg_count; i++) {
+    const tt_arg_t *a = &call->args[i];
+    bool number = a->kind == TT_ARG_FLOAT || a->kind == TT_ARG_COMPLEX ||
+                  (a->kind == TT_ARG_INT && a->count == 1);
+    if (number && !fits(a, dtype)) {
+      return TT_ERROR(INVALID_ARGUMENT, "value cannot be converted to type %s without overflow",
+                      name);
+    }
+  }
+  return TT_OK_STATUS;
 }

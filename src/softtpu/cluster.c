@@ -95,7 +95,7 @@ static bool is_cheap(const tt__planner_t *p, tt_value_t v) {
 static bool is_cheap_from_memory(const tt__planner_t *p, tt_value_t v) {
   const tt__value_t *info = &p->values[v];
   int64_t size = elements(p, v);
-  if (info->demand % size != 0 || info->demand / size > 2) return false;
+  if (size == 0 || info->demand % size != 0 || info->demand / size > 2) return false;
   return info->tail > 0 && info->tail * (uint32_t)(info->demand / size) <= 4;
 }
 

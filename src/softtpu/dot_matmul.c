@@ -10,7 +10,7 @@
 static bool is_complex(tt_dtype_t d) { return d == TT_C64 || d == TT_C128; }
 
 bool tt__dot_types(tt_dtype_t in, tt_dtype_t out) {
-  if (is_complex(in)) return in == out && tt_library() && tt_library()->matmul;
+  if (is_complex(in)) return in == out;
   if (!tt_dtype_is_float(in) || !tt_dtype_is_float(out)) return false;
   return in == out || out == TT_F32 || (out == TT_F64 && in == TT_F64);
 }
@@ -216,6 +216,54 @@ static tt_status_t multiply_small(const tt__run_t *run, tt_dtype_t in, tt_dtype_
   return TT_OK_STATUS;
 }
 
+// --- complex numbers ---------------------------------------------------------------------------
+
+typedef struct complex_job_s {
+  const tt_matrix_t *a, *b, *out;
+  bool wide;  // c128
+} complex_job_t;
+
+static inline void complex_at(const tt_matrix_t *m, bool wide, int64_t at, double *out) {
+  for (int part = 0; part < 2; part++) {
+    out[part] = wide ? ((const double *)m->data)[2 * at + part]
+                     : (double)((const float *)m->data)[2 * at + part];
+  }
+}
+
+static void complex_rows(void *context, int64_t begin, int64_t end) {
+  const complex_job_t *job = context;
+  const tt_matrix_t *a = job->a, *b = job->b, *c = job->out;
+  for (int64_t r = begin; r < end; r++) {
+    int64_t batch = r / c->rows, i = r % c->rows;
+    for (int64_t j = 0; j < c->cols; j++) {
+      double sum[2] = {0, 0}, x[2], y[2];
+      for (int64_t k = 0; k < a->cols; k++) {
+        complex_at(a, job->wide, batch * a->batch_stride + i * a->row_stride + k * a->col_stride,
+                   x);
+        complex_at(b, job->wide, batch * b->batch_stride + k * b->row_stride + j * b->col_stride,
+                   y);
+        sum[0] += x[0] * y[0] - x[1] * y[1];
+        sum[1] += x[0] * y[1] + x[1] * y[0];
+      }
+      int64_t at = batch * c->batch_stride + i * c->row_stride + j;
+      for (int part = 0; part < 2; part++) {
+        if (job->wide)
+          ((double *)c->data)[2 * at + part] = sum[part];
+        else
+          ((float *)c->data)[2 * at + part] = (float)sum[part];
+      }
+    }
+  }
+}
+
+// The products of complex numbers that the library does not take: small ones, or all without one.
+static void multiply_complex(const tt__run_t *run, tt_dtype_t dtype, const tt_matrix_t *a,
+                             const tt_matrix_t *b, const tt_matrix_t *out) {
+  complex_job_t job = {a, b, out, dtype == TT_C128};
+  uint64_t cost = 16 * tt__dot_cost(TT_F64, out->batch, out->rows, out->cols, a->cols);
+  tt__plan_parallel(run, out->batch * out->rows, cost, complex_rows, &job);
+}
+
 tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_dtype,
                            const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out) {
   if (matrix_elements(out) == 0) return TT_OK_STATUS;
@@ -224,8 +272,9 @@ tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_d
     return TT_OK_STATUS;
   }
   if (in == out_dtype && from_library(run, in, a, b, out)) return TT_OK_STATUS;
-  if (is_complex(in))
-    return TT_ERROR(UNIMPLEMENTED, "the library does not multiply %s matrices here",
-                    tt_dtype_text(in));
+  if (is_complex(in)) {
+    multiply_complex(run, in, a, b, out);
+    return TT_OK_STATUS;
+  }
   return multiply_small(run, in, out_dtype, a, b, out);
 }

@@ -6,7 +6,7 @@
 #include "softtpu/plan_internal.h"
 
 // Whether tt__dot_matmul takes these types: floats of one type in, that type or a wider float out;
-// complex numbers only with a library.
+// complex numbers of one type.
 bool tt__dot_types(tt_dtype_t in, tt_dtype_t out);
 // out = a x b per batch; out's columns are dense. Halves accumulate in f32.
 tt_status_t tt__dot_matmul(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_dtype,
