@@ -5,8 +5,11 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 namespace tt {
 namespace {
@@ -35,9 +38,26 @@ bool call_bool(const char *module_name, const char *function, const char *argume
   return ok;
 }
 
-// The library's own frames are not what the user wrote.
+// The folder of a package, with its slash; nothing starts with what is not found.
+std::string package_folder(const char *name) {
+  PyObject *module = PyImport_ImportModule(name);
+  PyObject *file = module ? PyObject_GetAttrString(module, "__file__") : nullptr;
+  const char *path = file && PyUnicode_Check(file) ? PyUnicode_AsUTF8(file) : nullptr;
+  std::string folder = path ? path : "";
+  folder = folder.substr(0, folder.rfind('/') + 1);
+  Py_XDECREF(file);
+  Py_XDECREF(module);
+  PyErr_Clear();
+  return folder.empty() ? "?" : folder;
+}
+
+// The library's own frames, and those of code that it or Python made, are not what the user wrote.
 bool is_library_file(const char *file) {
-  return strstr(file, "/torch/") || strstr(file, "/torchtpu/") || file[0] == '<';
+  static const std::array<std::string, 4> starts{
+      package_folder("torch"), package_folder("torchtpu"), "<frozen ", "<eval_with_key>"};
+  return std::any_of(starts.begin(), starts.end(), [&](const std::string &start) {
+    return strncmp(file, start.c_str(), start.size()) == 0;
+  });
 }
 
 bool print_frame(PyFrameObject *frame, bool any, char *buffer, size_t size) {

@@ -122,6 +122,14 @@ def test_check_finite(device):
         torch.tpu.set_check_finite(False)
 
 
+@pytest.mark.parametrize("file", ["/home/me/torch/train.py", "/src/torchtpu/train.py", "<string>"])
+def test_debug_names_the_line_wherever_the_script_lies(device, file):
+    code = compile("import torch\n\ntorch.nn.functional.one_hot(x, 2)", file, "exec")
+    with torch.tpu.eager_mode("debug"), pytest.raises((RuntimeError, IndexError)) as error:
+        exec(code, {"x": torch.tensor([5], device=device)})
+    assert f"{file}:3" in str(error.value)
+
+
 def test_devices_that_are_not_there():
     for call in (
         torch.tpu.set_device,
