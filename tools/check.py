@@ -1,4 +1,5 @@
-"""`make check`: formats, lint, layers, headers that compile alone, sizes, types, forbidden words.
+"""`make check`: formats, lint, layers, headers that compile alone, sizes, types, forbidden words,
+generated pages.
 
 Every check prints what it found as `file:line: what`; the exit status is the number of checks that
 failed. `--only NAME` runs one of them.
@@ -170,6 +171,15 @@ def check_types() -> list[str]:
     return mypy.stdout.splitlines() if mypy.returncode else []
 
 
+def check_generated() -> list[str]:
+    """Generated pages are what their generators write."""
+    done = subprocess.run(
+        [sys.executable, "tools/ir_constraints.py", "--check"],
+        cwd=ROOT, capture_output=True, text=True,
+    )  # fmt: skip
+    return done.stdout.splitlines() if done.returncode else []
+
+
 CHECKS = {
     "layers": check_layers,
     "sizes": check_sizes,
@@ -178,6 +188,7 @@ CHECKS = {
     "format": check_format,
     "lint": check_lint,
     "types": check_types,
+    "generated": check_generated,
 }
 
 
@@ -189,7 +200,7 @@ def main() -> int:
     for name, check in CHECKS.items():
         if args.only in (None, name):
             found = check()
-            print(f"{name:8s} {'ok' if not found else f'{len(found)} found'}")
+            print(f"{name:9s} {'ok' if not found else f'{len(found)} found'}")
             for line in found[:40]:
                 print("  " + line)
             failed += bool(found)
