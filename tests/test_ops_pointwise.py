@@ -36,9 +36,7 @@ def both(fn, *args, **kwargs):
     moved = [a.to("tpu") if isinstance(a, torch.Tensor) else a for a in args]
     actual = fn(*moved, **kwargs).cpu()
     if FLUSHES and expected.is_floating_point():
-        actual, expected = (
-            torch.where(x.abs() < 2.0**-126, x * 0, x) for x in (actual, expected)
-        )
+        actual, expected = (torch.where(x.abs() < 2.0**-126, x * 0, x) for x in (actual, expected))
     torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
     if expected.is_floating_point():
         number = ~expected.isnan()
