@@ -160,14 +160,15 @@ PyObject *make_results(const Programs &p, const Arguments &inputs, const tt_prog
 }  // namespace
 
 PyObject *tt::py_capture_begin(PyObject *, PyObject *args) {
-  int device = 0, located = 0;
+  int device = 0, located = 0, open = 0;
   PyObject *list = nullptr;
-  if (!PyArg_ParseTuple(args, "iOp", &device, &list, &located)) return nullptr;
+  if (!PyArg_ParseTuple(args, "iOpp", &device, &list, &located, &open)) return nullptr;
   HANDLE_TH_ERRORS
   Arguments inputs = read_tensors(list);
   tt_capture_t *capture = nullptr;
   TT_CALL(tt_capture_begin(device, inputs.tensors.data(), inputs.count(), &capture));
   if (located) tt_capture_locate(capture);
+  if (open) tt_capture_open(capture);
   return PyCapsule_New(capture, kCapture, dispose);
   END_HANDLE_TH_ERRORS
 }

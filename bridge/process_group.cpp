@@ -130,7 +130,16 @@ double seconds(std::chrono::milliseconds timeout) {
 
 class TpuDist : public c10d::Backend {
  public:
-  TpuDist(c10d::Store &store, int rank, int size, double timeout_s) : Backend(rank, size) {
+  // `ranks`: those of an imagined group among `world`; empty: a real one.
+  TpuDist(c10d::Store &store, int rank, int size, double timeout_s, const vector<int64_t> &ranks,
+          int world)
+      : Backend(rank, size) {
+    if (!ranks.empty()) {
+      TT_CALL(tt_process_group_imagine(ranks.data(), static_cast<uint32_t>(ranks.size()),
+                                       static_cast<uint32_t>(world), static_cast<uint32_t>(rank),
+                                       &group_));
+      return;
+    }
     tt_store_t c_store{&store, store_publish, store_look, store_count};
     TT_CALL(tt_process_group_create(&c_store, static_cast<uint32_t>(rank),
                                     static_cast<uint32_t>(size), timeout_s, &group_));
@@ -390,16 +399,18 @@ C10_REGISTER_TYPED_CLASS(TimerRegistry, tt::kTpu, TpuTimer)
 }  // namespace c10d
 
 PyObject *tt::py_process_group_create(PyObject *, PyObject *args) {
-  PyObject *store = nullptr;
-  int rank = 0, size = 0;
+  PyObject *store = nullptr, *list = nullptr;
+  int rank = 0, size = 0, world = 0;
   double timeout_s = 0;
-  if (!PyArg_ParseTuple(args, "Oiid", &store, &rank, &size, &timeout_s)) return nullptr;
+  if (!PyArg_ParseTuple(args, "OiidOi", &store, &rank, &size, &timeout_s, &list, &world))
+    return nullptr;
   HANDLE_TH_ERRORS
+  auto ranks = py::handle(list).cast<vector<int64_t>>();
   auto c_store = py::handle(store).cast<intrusive_ptr<c10d::Store>>();
   intrusive_ptr<c10d::Backend> backend;
   {
     py::gil_scoped_release no_gil;
-    backend = c10::make_intrusive<TpuDist>(*c_store, rank, size, timeout_s);
+    backend = c10::make_intrusive<TpuDist>(*c_store, rank, size, timeout_s, ranks, world);
   }
   return py::cast(backend).release().ptr();
   END_HANDLE_TH_ERRORS

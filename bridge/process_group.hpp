@@ -5,7 +5,8 @@
 
 namespace tt {
 
-// process_group_create(store, rank, size, timeout_s) -> torch.distributed's Backend
+// process_group_create(store, rank, size, timeout_s, ranks, world) -> torch.distributed's Backend.
+// `ranks` is empty, or lists which ranks of `world` imagined ones the group is.
 PyObject *py_process_group_create(PyObject *self, PyObject *args);
 
 }  // namespace tt

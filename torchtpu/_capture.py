@@ -14,13 +14,15 @@ def capture(
     located: bool = False,
     *,
     device: int | None = None,
+    open_: bool = False,
 ) -> tuple[Any, Any]:
     """(captured program, what `function()` returned). The tensors of the result are its outputs.
 
     `function` must do its work on this thread. Raises NotImplementedError where it reads a value
     on the host; inputs hold afterwards what they held before. 0-d CPU tensors may be inputs: a
     program takes their values anew each run. `device` is that of the inputs where there are any.
-    `located`: the program's text tells the Python line of each op.
+    `located`: the program's text tells the Python line of each op. `open_`: other tensors that are
+    written become inputs too; such a program is only printed.
     """
     from torch.utils._pytree import tree_leaves
 
@@ -28,7 +30,7 @@ def capture(
 
     if device is None:
         device = next(t.device.index or 0 for t in inputs if t.device.type == "tpu")
-    program = _C.capture_begin(device, inputs, located)
+    program = _C.capture_begin(device, inputs, located, open_)
     try:
         result = function()
         _C.capture_end(program, [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)])

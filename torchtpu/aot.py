@@ -5,6 +5,7 @@ Needs the package libtpu for compiling (it runs on any x86-64 Linux machine); tr
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -28,6 +29,23 @@ def _tensors_of(state: State) -> list[torch.Tensor]:
     return [state]
 
 
+def _local(tensor: torch.Tensor) -> torch.Tensor:
+    """A sharded tensor's part that is here."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def world(size: int) -> contextlib.AbstractContextManager:
+    """This process as rank 0 of `size` replicas of a program, of which no other is there.
+
+    Inside, DDP, FSDP2, DTensor and collectives work as under a launcher, and `trace` records them
+    as one program that all replicas run; `compile_text(..., replicas=size)` compiles it. A step
+    that does other things on other ranks (messages, a vocabulary cut into shards) is not one.
+    """
+    from torchtpu import distributed
+
+    return distributed.imagined_world(size)
+
+
 def trace(
     function: Callable,
     *inputs: torch.Tensor,
@@ -41,8 +59,11 @@ def trace(
     output. Other tensors that the function reads are arguments too. Raises NotImplementedError
     where the function reads a value on the host or writes a tensor that is not named. `located`:
     the text tells the Python line of each op, and so do the compiler's messages.
+
+    In a `world` the collectives that the function calls are collectives of the program, and tensors
+    that PyTorch's wrappers own (DDP's buckets) count as named.
     """
-    from torchtpu import _C
+    from torchtpu import _C, distributed
 
     written = [t for s in state for t in _tensors_of(s) if t.device.type == "tpu"]
     if not inputs or any(t.device.type != "tpu" for t in inputs):
@@ -50,7 +71,10 @@ def trace(
     # Autograd would otherwise run the backward pass on a thread of its own.
     with torch.autograd.set_multithreading_enabled(False):
         program, _ = capture(
-            lambda: function(*inputs), [*inputs, *(t.detach() for t in written)], located
+            lambda: function(*inputs),
+            [*inputs, *(_local(t.detach()) for t in written)],
+            located,
+            open_=distributed.world_is_imagined(),
         )
     return _C.capture_text(program)
 
@@ -59,6 +83,7 @@ def compile_text(
     text: str,
     topology: str = "v5e:1x1",
     *,
+    replicas: int = 1,
     level: int | None = None,
     options: Sequence[str] = (),
     timeout: float = 600,
@@ -67,14 +92,16 @@ def compile_text(
     """Compiles StableHLO for a TPU topology that is not there: "v5e:2x2", "v4:1x1x1", ...
 
     Returns the compiler's report: "accepted", and memory in bytes by class, FLOPs, estimated
-    cycles; or "accepted": False with "error". `level` 9 compiles fast, for acceptance only.
-    `optimized` names a file for the compiler's own program (torchtpu.hlo reads it). The compiler
-    runs in a process of its own, since it can abort.
+    cycles; or "accepted": False with "error". `replicas` chips run the program.
+    `level` 9 compiles fast, for acceptance only. `optimized` names a file for the compiler's own
+    program (torchtpu.hlo reads it). The compiler runs in a process of its own, since it can abort.
     """
     from torchtpu import _C
 
     command = [str(pathlib.Path(_C.__file__).with_name("tt_aot")), "--topology", topology]
-    command += ["--timeout", str(timeout)] + (["--level", str(level)] if level is not None else [])
+    command += ["--replicas", str(replicas), "--timeout", str(timeout)] + (
+        ["--level", str(level)] if level is not None else []
+    )
     command += ["--optimized", str(optimized)] if optimized else []
     for option in options:
         command += ["--option", option]

@@ -5,16 +5,52 @@ The collectives are C (src/dist): shared memory between the processes of a host.
 
 from __future__ import annotations
 
-import datetime
+import contextlib
 import functools
 
 import torch.distributed as dist
 
+_imagined = 0  # ranks of the world that imagined_world() makes up
 
-def _create(store, rank: int, size: int, timeout: datetime.timedelta):
+
+def _create(options, _backend_options):
     from torchtpu import _C
 
-    return _C.process_group_create(store, rank, size, timeout.total_seconds())
+    ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
+    return _C.process_group_create(
+        options.store,
+        options.group_rank,
+        options.group_size,
+        options.timeout.total_seconds(),
+        ranks if _imagined else [],
+        _imagined,
+    )
+
+
+def world_is_imagined() -> bool:
+    """Whether the ranks beside this one are made up (see `imagined_world`)."""
+    return _imagined > 0
+
+
+@contextlib.contextmanager
+def imagined_world(size: int):
+    """Makes this process rank 0 of `size` ranks of which no other is there.
+
+    For programs of several replicas: what `torchtpu.aot.trace` records of a collective is a
+    collective of the program. Outside a trace every rank is taken to hold what this one holds, and
+    reductions change nothing.
+    """
+    global _imagined
+    if dist.is_initialized():
+        raise RuntimeError("a world cannot be imagined while a process group exists")
+    _imagined = size
+    try:
+        dist.init_process_group("tpu_dist", store=dist.HashStore(), rank=0, world_size=size)
+        yield dist.group.WORLD
+    finally:
+        _imagined = 0
+        if dist.is_initialized():
+            dist.destroy_process_group()
 
 
 def _set_defaults() -> None:
@@ -47,7 +83,7 @@ def register() -> None:
         return
     for name in ("tpu_dist", "tpu"):
         if not hasattr(dist.Backend, name.upper()):
-            dist.Backend.register_backend(name, _create, devices=["tpu"])
+            dist.Backend.register_backend(name, _create, extended_api=True, devices=["tpu"])
     # What `init_process_group()` without a backend takes for a tpu device.
     dist.Backend.default_device_backend_map["tpu"] = "tpu_dist"
     _set_defaults()

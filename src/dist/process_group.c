@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "dist/lane.h"
+#include "dist/replicas.h"
 #include "dist/work.h"
 
 // Staging memory that an idle group holds on to, for collectives and for each direction and peer.
@@ -12,6 +13,7 @@
 #define KEPT_FOR_MESSAGES ((size_t)4 << 20)
 
 struct tt_process_group_s {
+  tt_replica_set_t *replicas;  // of an imagined group, which has nothing else
   tt_group_t *group;
   double timeout_s;
   pthread_mutex_t lock;  // guards making lanes
@@ -397,18 +399,48 @@ tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint
   return TT_OK_STATUS;
 }
 
-void tt_process_group_destroy(tt_process_group_t *group) {
-  if (!group) return;
+tt_status_t tt_process_group_imagine(const int64_t *ranks, uint32_t count, uint32_t world,
+                                     uint32_t rank, tt_process_group_t **out_group) {
+  tt_process_group_t *group = tt_alloc_zeroed(sizeof *group);
+  if (!group) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a group of %u", count);
+  tt_status_t status = tt_replica_set_create(ranks, count, world, rank, &group->replicas);
+  if (status) {
+    tt_free(group);
+    return status;
+  }
+  pthread_mutex_init(&group->lock, NULL);
+  *out_group = group;
+  return TT_OK_STATUS;
+}
+
+// The jobs of an imagined group are done at once.
+static tt_status_t submit_imagined(tt_process_group_t *group, const tt_job_t *job,
+                                   tt_work_t **out_work) {
+  TT_RETURN_IF_ERROR(tt_replica_set_run(group->replicas, job));
+  TT_RETURN_IF_ERROR(tt_work_create(0, out_work));
+  tt_work_finish(*out_work, TT_OK_STATUS, 0);
+  return TT_OK_STATUS;
+}
+
+static void destroy_lanes(tt_process_group_t *group) {
   uint32_t size = tt_group_size(group->group);
   tt_lane_destroy(group->collectives);
   for (uint32_t k = 0; k < 2 * (size + 1); k++) tt_lane_destroy(group->senders[k]);
+}
+
+void tt_process_group_destroy(tt_process_group_t *group) {
+  if (!group) return;
+  if (group->group) destroy_lanes(group);
   tt_group_destroy(group->group);
+  tt_replica_set_destroy(group->replicas);
   pthread_mutex_destroy(&group->lock);
   tt_free(group->senders);
   tt_free(group);
 }
 
-void tt_process_group_abort(tt_process_group_t *group) { tt_group_abort(group->group); }
+void tt_process_group_abort(tt_process_group_t *group) {
+  if (group->group) tt_group_abort(group->group);
+}
 
 void tt_process_group_set_timeout(tt_process_group_t *group, double timeout_s) {
   pthread_mutex_lock(&group->lock);
@@ -435,6 +467,7 @@ static tt_status_t lane_for(tt_process_group_t *group, const tt_job_t *job, tt_l
 
 tt_status_t tt_process_group_submit(tt_process_group_t *group, const tt_job_t *job,
                                     tt_work_t **out_work) {
+  if (group->replicas) return submit_imagined(group, job, out_work);
   tt_lane_t *lane = NULL;
   TT_RETURN_IF_ERROR(lane_for(group, job, &lane));
   task_t *task = tt_alloc_zeroed(sizeof *task);

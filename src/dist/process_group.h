@@ -46,6 +46,10 @@ typedef struct tt_job_s {
 // Gives the group `rank` of `size`. The store is used now only.
 tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint32_t size,
                                     double timeout_s, tt_process_group_t **out_group) TT_MUST_USE;
+// A group of imagined ranks, for programs of several replicas (replicas.h): this process is
+// ranks[rank] of `world`, no other is there.
+tt_status_t tt_process_group_imagine(const int64_t *ranks, uint32_t count, uint32_t world,
+                                     uint32_t rank, tt_process_group_t **out_group) TT_MUST_USE;
 // Ends the threads: jobs that have not begun fail, the one that runs fails within a moment.
 void tt_process_group_destroy(tt_process_group_t *group);
 void tt_process_group_abort(tt_process_group_t *group);

@@ -16,6 +16,10 @@ tt__window_t *tt__capture_window(int device) {
 // -----------------------------------------------------------------------------------
 
 void tt_capture_locate(tt_capture_t *c) { c->located = true; }
+void tt_capture_open(tt_capture_t *c) { c->open = true; }
+bool tt_capture_is_open(int device) {
+  return current && current->device == device && current->open;
+}
 
 const char *tt__capture_place(const tt_capture_t *c) { return c->place; }
 
@@ -40,6 +44,19 @@ static uint32_t find_storage(const tt_capture_t *c, const tt_storage_t *s) {
   return i;
 }
 
+static tt_status_t add_storage(tt_capture_t *c, tt_storage_t *s, uint32_t input) {
+  if (!tt_grow((void **)&c->storages, &c->storage_capacity, c->storage_count + 1,
+               sizeof *c->storages))
+    return tt__no_host_memory();
+  tt__version_t *v = s->version;
+  if (v) {
+    TT_RETURN_IF_ERROR(tt__version_settle(v));
+    tt__version_retain(v);
+  }
+  c->storages[c->storage_count++] = (tt__kept_t){s, v, input, TT__UNCHANGED, TT__UNCHANGED};
+  return TT_OK_STATUS;
+}
+
 static tt_status_t add_input(tt_capture_t *c, const tt_tensor_t *t) {
   uint32_t input = c->input_count++;
   c->inputs[input] = *t;
@@ -47,14 +64,7 @@ static tt_status_t add_input(tt_capture_t *c, const tt_tensor_t *t) {
   if (t->flags & TT_TENSOR_HOST || find_storage(c, t->storage) < c->storage_count) {
     return TT_OK_STATUS;
   }
-  tt__version_t *v = t->storage->version;
-  if (v) {
-    TT_RETURN_IF_ERROR(tt__version_settle(v));
-    tt__version_retain(v);
-  }
-  c->storages[c->storage_count++] =
-      (tt__kept_t){t->storage, v, input, TT__UNCHANGED, TT__UNCHANGED};
-  return TT_OK_STATUS;
+  return add_storage(c, t->storage, input);
 }
 
 static tt_status_t keep_key(tt_capture_t *c) {
@@ -69,8 +79,7 @@ static tt_status_t keep_key(tt_capture_t *c) {
 
 static tt_status_t begin(tt_capture_t *c, const tt_tensor_t *inputs, uint32_t count) {
   c->inputs = TT_ARENA_ARRAY(&c->arena, tt_tensor_t, count);
-  c->storages = TT_ARENA_ARRAY(&c->arena, tt__kept_t, count);
-  if (!c->inputs || !c->storages) return tt__no_host_memory();
+  if (!c->inputs) return tt__no_host_memory();
   for (uint32_t i = 0; i < count; i++) TT_RETURN_IF_ERROR(add_input(c, &inputs[i]));
   TT_RETURN_IF_ERROR(keep_key(c));
   TT_RETURN_IF_ERROR(tt__window_create(c->device, &c->window));
@@ -118,15 +127,26 @@ uint32_t tt__capture_host(const tt_capture_t *c, const void *handle) {
   return i < c->input_count ? i : TT__UNCHANGED;
 }
 
+// Makes the storage one that the program writes; held until the capture's end.
+static tt_status_t adopt(tt_capture_t *c, tt_storage_t *s) {
+  TT_RETURN_IF_ERROR(add_storage(c, s, TT__UNCHANGED));
+  tt_storage_retain(s);
+  return TT_OK_STATUS;
+}
+
 // A tensor that is no input and held a value before the capture may be read (it is a constant of
 // the program) but not written: the write would have nowhere to go.
 tt_status_t tt__capture_admit(const tt__window_t *w, const tt__frame_t *frame,
                               const tt__instance_t *instance) {
-  const tt_capture_t *c = w->capture;
+  tt_capture_t *c = w->capture;
   for (uint32_t o = 0; o < instance->output_count; o++) {
     if (instance->outputs[o].slot == TT__FRESH) continue;
-    const tt_storage_t *s = frame->slots[instance->outputs[o].slot].storage;
+    tt_storage_t *s = frame->slots[instance->outputs[o].slot].storage;
     if (!s->version || s->version->window == w || find_storage(c, s) < c->storage_count) continue;
+    if (c->open) {
+      TT_RETURN_IF_ERROR(adopt(c, s));
+      continue;
+    }
     return TT_ERROR(UNIMPLEMENTED,
                     "capture: %s writes a tensor that is not an input of the program",
                     instance->name);
@@ -143,13 +163,18 @@ static tt_status_t restore_inputs(tt_capture_t *c) {
   for (uint32_t i = 0; i < c->storage_count; i++) {
     tt__kept_t *k = &c->storages[i];
     tt__version_t *now = k->storage->version;
-    if (now == k->version) continue;
-    if (now && now->window == c->window)
-      k->value = now->number;
-    else
-      lost = true;
-    if (k->version) tt__version_retain(k->version);
-    tt__storage_set(k->storage, k->version);
+    if (now != k->version) {
+      if (now && now->window == c->window)
+        k->value = now->number;
+      else
+        lost = true;
+      if (k->version) tt__version_retain(k->version);
+      tt__storage_set(k->storage, k->version);
+    }
+    // The engine's lock is held: the last reference is not given up by tt_storage_release.
+    if (k->input == TT__UNCHANGED && atomic_fetch_sub(&k->storage->refs, 1) == 1) {
+      tt__storage_discard(k->storage);
+    }
   }
   if (!lost) return TT_OK_STATUS;
   return TT_ERROR(UNIMPLEMENTED, "capture: an input is overwritten with host data");
@@ -312,6 +337,7 @@ static tt_status_t end(tt_capture_t *c, const tt_tensor_t *outputs, uint32_t cou
   tt__window_give_up(c->window, gone);
   tt_status_release(gone);
   TT_RETURN_IF_ERROR(find_sources(c));
+  if (c->open) return TT_OK_STATUS;  // it is only printed
   TT_RETURN_IF_ERROR(tt__capture_program(c, false));
   find_places(c);
   return TT_OK_STATUS;
@@ -340,6 +366,7 @@ void tt_capture_destroy(tt_capture_t *c) {
   for (uint32_t i = 0; i < c->storage_count; i++) tt__version_release(c->storages[i].version);
   if (c->window) tt__window_destroy(c->window);
   tt__unlock();
+  tt_free(c->storages);
   tt_arena_deinit(&c->arena);
   tt_free(c);
 }

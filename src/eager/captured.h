@@ -6,11 +6,11 @@
 
 #define TT__UNCHANGED UINT32_MAX
 
-// A storage of the inputs.
+// A storage of the inputs, or one that an open capture adopted.
 typedef struct tt__kept_s {
   tt_storage_t *storage;   // only while capturing
   tt__version_t *version;  // what it held when the capture began; afterwards a stand-in
-  uint32_t input;          // an input tensor that has it
+  uint32_t input;          // an input tensor that has it; TT__UNCHANGED: adopted
   uint32_t value;          // the number of the value that it holds at the end, or TT__UNCHANGED
   uint32_t place;          // that value's place among the program's results
 } tt__kept_t;
@@ -24,6 +24,7 @@ typedef struct tt__fresh_s {
 struct tt_capture_s {
   int device;
   bool failed;        // a value was read meanwhile
+  bool open;          // storages that are no inputs may be written: they are adopted
   bool located;       // the program is to know its Python lines
   const char *place;  // the line that makes the present call
   tt__window_t *window;
@@ -32,8 +33,8 @@ struct tt_capture_s {
   uint32_t input_count, host_count;  // host_count: of the inputs, host scalars
   tt_capture_output_t *outputs;
   uint32_t output_count;
-  tt__kept_t *storages;  // of the inputs, each once
-  uint32_t storage_count;
+  tt__kept_t *storages;  // of the inputs, each once; then those that were adopted
+  uint32_t storage_count, storage_capacity;
   tt__fresh_t *fresh;
   uint32_t fresh_count;
   uint32_t *sources;         // of each external: an input storage, or TT__UNCHANGED: a constant

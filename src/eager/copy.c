@@ -22,6 +22,8 @@ const tt_aten_op_t tt__own_ops[] = {
                                     TT_ATEN_KEEP_SELF_DTYPE},
     [TT__OP_CONTIGUOUS - TT__OP_FIRST] = {"contiguous", "", "", lower_contiguous, "contiguous", 0,
                                           TT_ATEN_KEEP_SELF_DTYPE},
+    [TT__OP_REPLICAS - TT__OP_FIRST] = {"replicas", "replicas_", "", tt__lower_replicas, "replicas",
+                                        0, TT_ATEN_KEEP_SELF_DTYPE},
 };
 
 static tt_status_t call_copy(const tt_tensor_t *dst, const tt_tensor_t *src) {

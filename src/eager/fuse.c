@@ -181,6 +181,7 @@ tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size)
   tt_arena_init(&p.arena, 1024);
   tt_status_t s = make_graph(w, &p, &graph);
   if (!s) {
+    if (w->replicas) graph->replica_count = w->replicas;
     s = tt_graph_print(graph, out_text, out_size);
     tt_graph_destroy(graph);
   }

@@ -115,8 +115,14 @@ const char *tt__describe_call(const tt_call_t *call, char *buffer, size_t size);
 const char *tt__call_name(const tt_call_t *call);  // the overload that was called
 
 // Ops of our own, beyond the table (copy.c). They answer to the same cache and recorder.
-enum { TT__OP_COPY = 0xfff0, TT__OP_CONTIGUOUS, TT__OP_FIRST = TT__OP_COPY };
+enum {
+  TT__OP_COPY = 0xfff0,
+  TT__OP_CONTIGUOUS,
+  TT__OP_REPLICAS,
+  TT__OP_FIRST = TT__OP_COPY,
+};
 extern const tt_aten_op_t tt__own_ops[];
+void tt__lower_replicas(tt_lower_t *L, int param);  // replicas.c
 static inline const tt_aten_op_t *tt__op(uint16_t op) {
   return op >= TT__OP_FIRST ? &tt__own_ops[op - TT__OP_FIRST] : &tt_aten_ops[op];
 }

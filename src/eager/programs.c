@@ -150,6 +150,7 @@ static bool add(tt_programs_t *p, const uint64_t *words, uint32_t word_count, tt
 
 tt_status_t tt_programs_add(tt_programs_t *p, const uint64_t *words, uint32_t word_count,
                             tt_capture_t *capture) {
+  TT_CHECK(!capture->open);  // made to be read
   tt__lock();
   bool added = add(p, words, word_count, capture);
   tt__unlock();

@@ -38,6 +38,7 @@ typedef struct tt__link_s {
 struct tt__window_s {
   int device;
   tt_capture_t *capture;  // NULL: a stream's window
+  uint32_t replicas;      // that the captured program's collectives join; 0: none
   uint64_t epoch;         // no two windows, nor the same after a flush, have the same
   uint64_t hash;          // of the trace
   uint32_t *trace;

@@ -148,6 +148,21 @@ void tt_emit_region_end(tt_build_t *b, tt_block_t *region, const tt_value_t *ret
 void tt_emit_while(tt_build_t *b, const tt_value_t *init, uint32_t count, tt_block_t *condition,
                    tt_block_t *body, tt_value_t *out_values);
 
+// Collectives between replicas, along dimension 0 where a dimension grows or shrinks.
+typedef struct tt_replica_groups_s {
+  const int64_t *ids;  // count rows of `size` replica ids
+  uint32_t count, size;
+} tt_replica_groups_t;
+tt_value_t tt_emit_all_reduce(tt_build_t *b, tt_op_t op, tt_value_t x,
+                              const tt_replica_groups_t *groups);
+tt_value_t tt_emit_all_gather(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups);
+tt_value_t tt_emit_reduce_scatter(tt_build_t *b, tt_op_t op, tt_value_t x,
+                                  const tt_replica_groups_t *groups);
+tt_value_t tt_emit_all_to_all(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups);
+// From each group's first replica.
+tt_value_t tt_emit_collective_broadcast(tt_build_t *b, tt_value_t x,
+                                        const tt_replica_groups_t *groups);
+
 tt_value_t tt_emit_custom_call(tt_build_t *b, const char *target, const tt_value_t *operands,
                                uint32_t count, const tt_type_t *types, uint32_t type_count,
                                const char *backend_config);

@@ -4,8 +4,7 @@
 #include "ir/build.h"
 #include "ir/internal.h"
 
-// A region of two scalars joined by `op`.
-static tt_block_t *one_op_body(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
+tt_block_t *tt__one_op_body(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
   const tt_type_t scalar = {dtype, 0, NULL}, types[] = {scalar, scalar};
   tt_value_t args[2];
   tt_block_t *body = tt_emit_region_begin(b, types, 2, args);
@@ -52,7 +51,7 @@ tt_value_t tt_emit_reduce(tt_build_t *b, tt_op_t op, tt_value_t x, const int64_t
   const tt_type_t *t = tt_build_type(b, x);
   if (b->status || dim_count == 0) return x;
   const tt_value_t operands[] = {x, identity(b, op, t->dtype)};
-  tt_block_t *body = one_op_body(b, op, t->dtype);
+  tt_block_t *body = tt__one_op_body(b, op, t->dtype);
   tt_value_t r = emit_reduce(b, operands, 2, dims, dim_count, body);
   return keepdim ? keep_dims(b, r, t, dims, dim_count) : r;
 }
@@ -115,7 +114,7 @@ tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x, const 
     attrs[n++] = tt_attr_ints(TT_ATTR_WINDOW_DILATIONS, w->window_dilations, t->rank);
   }
   const tt_value_t operands[] = {x, identity(b, op, t->dtype)};
-  tt_block_t *body = one_op_body(b, op, t->dtype);
+  tt_block_t *body = tt__one_op_body(b, op, t->dtype);
   tt_node_spec_t spec = {.op = TT_OP_REDUCE_WINDOW,
                          .operands = operands,
                          .operand_count = 2,

@@ -2,7 +2,7 @@
 #ifndef TT_IR_INTERNAL_H_
 #define TT_IR_INTERNAL_H_
 
-#include "ir/graph.h"
+#include "ir/build.h"
 
 // Room for `wanted` elements in an array that lives in the arena. The old array stays where it is:
 // pointers into it keep reading the same immutable contents.
@@ -87,5 +87,8 @@ void tt__element_int(tt_dtype_t dtype, int64_t value, void *out);
 // type has none.
 bool tt__element_identity(tt_op_t op, tt_dtype_t dtype, void *out) TT_MUST_USE;
 bool tt__element_extreme(tt_dtype_t dtype, bool highest, void *out) TT_MUST_USE;
+
+// build_reduce.c: a region of two scalars joined by `op`.
+tt_block_t *tt__one_op_body(tt_build_t *b, tt_op_t op, tt_dtype_t dtype);
 
 #endif  // TT_IR_INTERNAL_H_
