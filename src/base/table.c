@@ -4,13 +4,16 @@
 
 #define FIRST_SIZE 256u
 
-bool tt_table_reserve(tt_table_t *table) {
-  if (2 * table->count < table->size) return true;
-  const uint32_t size = table->size ? table->size * 2 : FIRST_SIZE;
+// Moves the entries to `size` places, but for those that `drop` (may be NULL) takes.
+static bool rebuild(tt_table_t *table, uint32_t size, bool (*drop)(void *entry)) {
   void **fresh = tt_alloc_zeroed(size * sizeof *fresh);
   if (!fresh) return false;
   for (uint32_t i = 0; i < table->size; i++) {
     if (!table->places[i]) continue;
+    if (drop && drop(table->places[i])) {
+      table->count--;
+      continue;
+    }
     uint32_t at = (uint32_t) * (const uint64_t *)table->places[i] & (size - 1);
     while (fresh[at]) at = (at + 1) & (size - 1);
     fresh[at] = table->places[i];
@@ -19,4 +22,13 @@ bool tt_table_reserve(tt_table_t *table) {
   table->places = fresh;
   table->size = size;
   return true;
+}
+
+bool tt_table_reserve(tt_table_t *table) {
+  if (2 * table->count < table->size) return true;
+  return rebuild(table, table->size ? table->size * 2 : FIRST_SIZE, NULL);
+}
+
+void tt_table_filter(tt_table_t *table, bool (*drop)(void *entry)) {
+  if (table->count) (void)rebuild(table, table->size, drop);
 }

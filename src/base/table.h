@@ -1,5 +1,5 @@
 // A hash table of pointers to what its users own. Each entry begins with its uint64_t hash, which
-// never changes; entries are never removed. Thread-compatible.
+// never changes. Thread-compatible.
 #ifndef TT_BASE_TABLE_H_
 #define TT_BASE_TABLE_H_
 
@@ -16,6 +16,10 @@ typedef struct tt_table_s {
 
 // Makes room for one entry more; false where there is no memory.
 bool tt_table_reserve(tt_table_t *table) TT_MUST_USE;
+
+// Takes out the entries for which `drop` holds; it may free them. Calls it for each entry once, or
+// for none where there is no memory.
+void tt_table_filter(tt_table_t *table, bool (*drop)(void *entry));
 
 // The place of the entry with this hash for which `same` holds, or the empty one where it would
 // go. The table has room (tt_table_reserve) or the result is NULL.

@@ -367,6 +367,7 @@ void tt_capture_destroy(tt_capture_t *c) {
   if (c->window) tt__window_destroy(c->window);
   tt__unlock();
   tt_free(c->storages);
+  for (int donate = 0; donate < 2; donate++) tt__fused_release(c->programs[donate]);
   tt_arena_deinit(&c->arena);
   tt_free(c);
 }

@@ -9,6 +9,7 @@ enum { MOST_PENDING = 64 };
 typedef struct pending_s {
   tt_buffer_t *buffer;
   const tt__check_t *checks;
+  tt__fused_t *owner;  // retained
 } pending_t;
 
 typedef struct queue_s {
@@ -18,15 +19,21 @@ typedef struct queue_s {
 
 static queue_t *queues[TT__MAX_DEVICES];
 
-// Consumes the buffer.
-static tt_status_t examine(pending_t p) {
+static tt_status_t read_check(pending_t p) {
   int32_t failed = 0;
   tt_status_t s = tt_buffer_read(p.buffer, &failed, sizeof failed);
-  tt_buffer_release(p.buffer);
   if (s) return tt_status_annotate(s, "%s", p.checks[0].op_name);
   if (failed == 0) return TT_OK_STATUS;
   const tt__check_t *c = &p.checks[failed - 1];
   return tt_status_make(c->code, __FILE__, __LINE__, "%s: %s", c->op_name, c->message);
+}
+
+// Consumes the buffer and the owner.
+static tt_status_t examine(pending_t p) {
+  tt_status_t s = read_check(p);
+  tt_buffer_release(p.buffer);
+  tt__fused_release(p.owner);
+  return s;
 }
 
 static tt_status_t examine_oldest(queue_t *q, uint32_t count) {
@@ -37,8 +44,10 @@ static tt_status_t examine_oldest(queue_t *q, uint32_t count) {
   return s;
 }
 
-tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks) {
-  pending_t p = {buffer, checks};
+tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks,
+                          tt__fused_t *owner) {
+  pending_t p = {buffer, checks, owner};
+  if (owner) tt__fused_retain(owner);
   if (tt_buffer_is_ready(buffer)) return examine(p);
   queue_t *q = queues[device];
   if (!q) q = queues[device] = tt_alloc_zeroed(sizeof *q);

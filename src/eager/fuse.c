@@ -5,7 +5,8 @@
 #include "eager/window.h"
 #include "ir/location.h"
 
-static tt_table_t table;  // of tt__fused_t
+static tt_table_t table;  // of tt__fused_t, retained
+static uint64_t ops_held, most_ops = 1 << 18;
 
 static bool matches(const void *entry, const void *key) {
   const tt__fused_t *p = entry;
@@ -14,10 +15,35 @@ static bool matches(const void *entry, const void *key) {
          memcmp(p->key, w->trace, w->key_count * sizeof *p->key) == 0;
 }
 
-static void destroy(tt__fused_t *p) {
+void tt__fused_limit(uint64_t op_count) { most_ops = op_count; }
+
+void tt__fused_retain(tt__fused_t *p) {
+  atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+}
+
+void tt__fused_release(tt__fused_t *p) {
+  if (!p || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1) return;
   if (p->executable) tt_executable_release(p->executable);
   tt_arena_deinit(&p->arena);
   tt_free(p);
+}
+
+// The second chance algorithm: who was used since the last look stays once more.
+static bool drop_unused(void *entry) {
+  tt__fused_t *p = entry;
+  if (p->used) {
+    p->used = false;
+    return false;
+  }
+  ops_held -= p->op_count;
+  tt__fused_release(p);
+  return true;
+}
+
+static void make_room(uint32_t op_count) {
+  for (int look = 0; look < 2 && ops_held + op_count > most_ops; look++) {
+    tt_table_filter(&table, drop_unused);
+  }
 }
 
 // --- building ------------------------------------------------------------------------------------
@@ -202,12 +228,14 @@ static tt_status_t make(tt__window_t *w, uint64_t hash, tt__fused_t **out_progra
   tt__fused_t *p = *out_program = tt_alloc_zeroed(sizeof *p);
   if (!p) return tt__no_host_memory();
   tt_arena_init(&p->arena, 1024);
+  atomic_init(&p->refs, 1);
   p->hash = hash;
+  p->op_count = w->op_count;
   p->key_count = w->key_count;
   p->key = tt_arena_copy(&p->arena, w->trace, w->key_count * sizeof *p->key);
   p->name = make_name(w, &p->arena);
   tt_status_t s = p->key && p->name ? compile(w, p) : tt__no_host_memory();
-  if (s) destroy(p);
+  if (s) tt__fused_release(p);
   return s;
 }
 
@@ -216,11 +244,17 @@ tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash, tt__fused_t **out_
   void **place = tt_table_place(&table, hash, matches, w);
   if (*place) {
     tt__engine.stats.window_hits++;
-    *out_program = *place;
-    return TT_OK_STATUS;
+  } else {
+    tt__fused_t *made;
+    make_room(w->op_count);
+    TT_RETURN_IF_ERROR(make(w, hash, &made));
+    place = tt_table_place(&table, hash, matches, w);
+    *place = made;
+    table.count++;
+    ops_held += w->op_count;
   }
-  TT_RETURN_IF_ERROR(make(w, hash, out_program));
-  *place = *out_program;
-  table.count++;
+  *out_program = *place;
+  (*out_program)->used = true;
+  tt__fused_retain(*out_program);
   return TT_OK_STATUS;
 }

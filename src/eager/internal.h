@@ -236,7 +236,12 @@ tt_status_t tt__run(int device, tt_executable_t *executable, const tt_input_t *i
 // ----------------------------------------------------------------------------- Takes over
 // `buffer`, the s32 of tt__emit_checks. Reports at once what is known at once. `checks` must live
 // as long as the process.
-tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks) TT_MUST_USE;
+// `checks` belong to `owner`, which is kept as long as they are needed, or (NULL) to an instance.
+typedef struct tt__fused_s tt__fused_t;
+tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks,
+                          tt__fused_t *owner) TT_MUST_USE;
+void tt__fused_retain(tt__fused_t *program);
+void tt__fused_release(tt__fused_t *program);  // NULL-safe
 // Keeps an error (taken over) that nobody waits for until tt__check_all.
 void tt__error_defer(int device, tt_status_t status);
 // The caller gets `status` at once (borrowed here): a shortage of memory is not told twice.

@@ -140,7 +140,7 @@ static tt_status_t set_outputs(tt__instance_t *n, const tt__frame_t *frame, tt_o
     tt__output_set(n, o, frame, outs, v);
   }
   if (!n->check_count) return TT_OK_STATUS;
-  return tt__check_add(frame->call->device, buffers[n->output_count], n->checks);
+  return tt__check_add(frame->call->device, buffers[n->output_count], n->checks, NULL);
 }
 
 static tt_status_t submit_with(tt__instance_t *n, const tt__frame_t *frame, tt_outs_t *outs,

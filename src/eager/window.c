@@ -232,7 +232,7 @@ static tt_status_t hand_out(tt__window_t *w, tt__fused_t *p, tt_buffer_t **buffe
     v->window = NULL;
     v->buffer = buffers[next++];
   }
-  return p->check_count ? tt__check_add(w->device, buffers[next], p->checks) : TT_OK_STATUS;
+  return p->check_count ? tt__check_add(w->device, buffers[next], p->checks, p) : TT_OK_STATUS;
 }
 
 // The values that got no buffer will tell why. (A failed check comes with buffers.)
@@ -246,17 +246,23 @@ void tt__window_give_up(tt__window_t *w, tt_status_t error) {
   }
 }
 
-static tt_status_t flush(tt__window_t *w) {
-  uint64_t hash;
-  tt__fused_t *p = NULL;
-  if (!finish_key(w, &hash)) return tt__no_host_memory();
-  TT_RETURN_IF_ERROR(tt__fused_program(w, hash, &p));
+static tt_status_t run_and_hand_out(tt__window_t *w, tt__fused_t *p) {
   if (p->output_count + (p->check_count > 0) == 0) return TT_OK_STATUS;
   tt_buffer_t **buffers = tt_alloc((p->output_count + 1) * sizeof(tt_buffer_t *));
   if (!buffers) return tt__no_host_memory();
   tt_status_t s = run_program(w, p, buffers);
   if (!s) s = hand_out(w, p, buffers);
   tt_free(buffers);
+  return s;
+}
+
+static tt_status_t flush(tt__window_t *w) {
+  uint64_t hash;
+  tt__fused_t *p;
+  if (!finish_key(w, &hash)) return tt__no_host_memory();
+  TT_RETURN_IF_ERROR(tt__fused_program(w, hash, &p));
+  tt_status_t s = run_and_hand_out(w, p);
+  tt__fused_release(p);
   return s;
 }
 

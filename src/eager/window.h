@@ -72,7 +72,7 @@ void tt__window_reset(tt__window_t *w);
 bool tt__window_key(tt__window_t *w) TT_MUST_USE;
 
 // A window's program: outputs are the live values in order, then the check number.
-typedef struct tt__fused_s {
+struct tt__fused_s {
   uint64_t hash;
   uint32_t *key;
   uint32_t key_count, output_count, check_count;
@@ -80,9 +80,15 @@ typedef struct tt__fused_s {
   const char *name;
   tt_executable_t *executable;
   tt_arena_t arena;
-} tt__fused_t;
+  atomic_uint refs;
+  uint32_t op_count;
+  bool used;  // since the cache was last looked through
+};
+// From the cache, or made; retained for the caller. Under the lock.
 tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash,
                               tt__fused_t **out_program) TT_MUST_USE;
+// The cache holds programs of so many ops together; what was not used for the longest goes first.
+void tt__fused_limit(uint64_t op_count);
 
 // The window, its key complete, as StableHLO text. The caller frees it with tt_free.
 tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size) TT_MUST_USE;

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "eager/window.h"
 #include "eager_fixture.h"
 
 static void step(tensor_t *p, tensor_t *g, double lr) {
@@ -133,6 +134,49 @@ TEST(streams_and_events) {
   tensor_drop(&a), tensor_drop(&b), tensor_drop(&c), tensor_drop(&d);
 }
 
+static tensor_t doubled(int64_t size) {
+  static const float ones[64] = {[0] = 1, [63] = 1};
+  tensor_t a = tensor_of(TT_F32, 1, (int64_t[]){size}, ones);
+  tensor_t b = CALL("add.Tensor", arg_tensor(&a), arg_tensor(&a), arg_number(1));
+  tensor_drop(&a);
+  return b;
+}
+
+// Each size is a window of its own. A cache of eight ops forgets the oldest of them, never one that
+// is in use, and what a forgotten program still has to tell is told.
+TEST(the_cache_of_windows_is_bounded) {
+  tt__fused_limit(8);
+  tensor_t x = vector(3, (float[]){1, 2, 3});
+  tensor_t bad = tensor_of(TT_S64, 1, (int64_t[]){3}, (int64_t[]){0, 7, 0});
+  tensor_t y = CALL("index_select", arg_tensor(&x), arg_number(0), arg_tensor(&bad));
+  tt_status_t s = tt_eager_flush(0);  // tells already where the device was quick
+  int64_t compiled = stats_now().programs_compiled;
+  for (int round = 0; round < 2; round++) {
+    for (int64_t size = 1; size <= 32; size++) {
+      tensor_t b = doubled(size), often = doubled(40);
+      EXPECT_OK(tt_eager_flush(0));
+      EXPECT_FLOATS(&b, 2);
+      tensor_drop(&b), tensor_drop(&often);
+    }
+  }
+  int64_t made = stats_now().programs_compiled - compiled;
+  EXPECT(made > 40);  // the second round found few of the first one's
+  s = tt_status_join(s, tt_eager_synchronize(0));
+  EXPECT(s && strstr(tt_status_message(s), "index_select"));
+  tt_status_release(s);
+  tt__fused_limit(1 << 18);
+  compiled = stats_now().programs_compiled;
+  for (int round = 0; round < 2; round++) {
+    for (int64_t size = 1; size <= 32; size++) {
+      tensor_t b = doubled(size);
+      EXPECT_FLOATS(&b, 2);
+      tensor_drop(&b);
+    }
+  }
+  EXPECT(stats_now().programs_compiled - compiled <= 32);
+  tensor_drop(&x), tensor_drop(&bad), tensor_drop(&y);
+}
+
 static void *work(void *result) {
   tensor_t p = vector(1, (float[]){0}), g = vector(1, (float[]){1});
   for (int i = 0; i < 500; i++) {
@@ -172,6 +216,7 @@ int main(void) {
                                  who_holds_a_value_matters,
                                  a_loop_without_reads_is_cut_at_its_period,
                                  checks,
+                                 the_cache_of_windows_is_bounded,
                                  streams_and_events,
                                  threads,
                                  a_forked_child_is_told};
