@@ -61,7 +61,8 @@ void on_cpu(const c10::OperatorHandle &op, Stack *stack) {
   for (size_t i = 0; i < count; ++i) {
     host.push_back(map_tensors(given[i], [&](const at::Tensor &t) {
       if (t.device().type() == kTpu) device = t.device();
-      return t.cpu();
+      // Some kernels ask whether there will be a backward pass.
+      return t.requires_grad() ? t.cpu().detach().requires_grad_() : t.cpu();
     }));
     if (given[i].isDevice()) host[i] = c10::Device(c10::DeviceType::CPU);
     (*stack)[first + i] = host[i];

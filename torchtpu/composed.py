@@ -12,7 +12,7 @@ from torch import Tensor
 TABLE: dict = {}  # overload -> function
 
 
-def _composed(*names: str):
+def composes(*names: str):
     def register(function):
         for name in names:
             packet, _, overload = name.partition(".")
@@ -27,13 +27,13 @@ def _composed(*names: str):
 # --- sparse indices -------------------------------------------------------------------------------
 
 
-@_composed("_convert_indices_from_coo_to_csr")
+@composes("_convert_indices_from_coo_to_csr")
 def _coo_to_csr(self: Tensor, size: int, *, out_int32: bool = False) -> Tensor:
     bounds = torch.arange(size + 1, dtype=self.dtype, device=self.device)
     return torch.searchsorted(self, bounds, out_int32=out_int32)
 
 
-@_composed("_convert_indices_from_csr_to_coo")
+@composes("_convert_indices_from_csr_to_coo")
 def _csr_to_coo(
     crow: Tensor, col: Tensor, *, out_int32: bool = False, transpose: bool = False
 ) -> Tensor:
@@ -55,7 +55,7 @@ def _csr_to_coo(
 # --- sizes that are given -------------------------------------------------------------------------
 
 
-@_composed("nonzero_static")
+@composes("nonzero_static")
 def _nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     if size < 0:
         raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
@@ -73,12 +73,12 @@ def _nonzero_static(self: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return torch.where((place == count).unsqueeze(1), fill_value, torch.stack(columns, 1))
 
 
-@_composed("_efficientzerotensor")
+@composes("_efficientzerotensor")
 def _efficient_zeros(size, *, dtype=None, layout=None, device=None, pin_memory=None) -> Tensor:
     return torch.zeros(size, dtype=dtype, device=device)
 
 
-@_composed("addbmm_")
+@composes("addbmm_")
 def _addbmm_in_place(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta=1, alpha=1) -> Tensor:
     result = torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
     if self.shape != result.shape:  # as on the CPU: self takes the result's size
@@ -86,7 +86,7 @@ def _addbmm_in_place(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta=1, al
     return self.copy_(result)
 
 
-@_composed("rrelu_with_noise")
+@composes("rrelu_with_noise")
 def _rrelu(self, noise, lower=0.125, upper=1 / 3, training=False, generator=None) -> Tensor:
     result, drawn = torch.ops.aten.rrelu_with_noise_functional(
         self, noise, lower, upper, training, generator
@@ -95,7 +95,7 @@ def _rrelu(self, noise, lower=0.125, upper=1 / 3, training=False, generator=None
     return result
 
 
-@_composed("_nested_tensor_from_mask_left_aligned")
+@composes("_nested_tensor_from_mask_left_aligned")
 def _left_aligned(t: Tensor, mask: Tensor) -> bool:
     # The device has no nested tensors: PyTorch's encoder then keeps to padded ones.
     return False
@@ -153,24 +153,24 @@ def _limits(wanted, dim: int):
     return None if wanted is None else (wanted[2 * dim], wanted[2 * dim + 1])
 
 
-@_composed("_histogramdd_bin_edges")
+@composes("_histogramdd_bin_edges")
 def _histogramdd_bin_edges(self, bins, *, range=None, weight=None, density=False):
     points = self.reshape(-1, self.size(-1))
     return [_edges(points[:, d], n, _limits(range, d)) for d, n in enumerate(bins)]
 
 
-@_composed("_histogramdd_from_bin_cts")
+@composes("_histogramdd_from_bin_cts")
 def _histogramdd_from_bin_cts(self, bins, *, range=None, weight=None, density=False):
     edges = _histogramdd_bin_edges(self, bins, range=range)
     return _histogram(self.reshape(-1, self.size(-1)), edges, weight, density)
 
 
-@_composed("_histogramdd_from_bin_tensors")
+@composes("_histogramdd_from_bin_tensors")
 def _histogramdd_from_bin_tensors(self, bins, *, weight=None, density=False):
     return _histogram(self.reshape(-1, self.size(-1)), list(bins), weight, density)
 
 
-@_composed("histogram.bin_ct")
+@composes("histogram.bin_ct")
 def _histogram_bin_ct(self, bins=100, *, range=None, weight=None, density=False):
     if bins < 1:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
@@ -178,7 +178,7 @@ def _histogram_bin_ct(self, bins=100, *, range=None, weight=None, density=False)
     return _histogram(self.reshape(-1, 1), [edges], weight, density), edges
 
 
-@_composed("histogram.bins_tensor")
+@composes("histogram.bins_tensor")
 def _histogram_bins_tensor(self, bins, *, weight=None, density=False):
     return _histogram(self.reshape(-1, 1), [bins.flatten()], weight, density), bins.clone()
 
@@ -198,13 +198,13 @@ def _wide(x: Tensor) -> Tensor:
     return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
 
 
-@_composed("batch_norm_stats")
+@composes("batch_norm_stats")
 def _batch_norm_stats(input: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     variance, mean = torch.var_mean(_wide(input), _but_channels(input), correction=0)
     return mean, torch.rsqrt(variance + eps)
 
 
-@_composed("batch_norm_update_stats")
+@composes("batch_norm_update_stats")
 def _batch_norm_update_stats(input, running_mean, running_var, momentum: float):
     variance, mean = torch.var_mean(_wide(input), _but_channels(input), correction=0)
     count = input.numel() // max(input.size(1), 1)
@@ -218,7 +218,7 @@ def _move(running_mean, running_var, mean, variance, momentum: float) -> None:
             running.lerp_(now.to(running.dtype), momentum)
 
 
-@_composed("batch_norm_elemt")
+@composes("batch_norm_elemt")
 def _batch_norm_elemt(input, weight, bias, mean, invstd, eps: float) -> Tensor:
     scale = invstd if weight is None else invstd * weight
     result = (_wide(input) - _per_channel(input, mean)) * _per_channel(input, scale)
@@ -227,7 +227,7 @@ def _batch_norm_elemt(input, weight, bias, mean, invstd, eps: float) -> Tensor:
     return result.to(input.dtype)
 
 
-@_composed("batch_norm_gather_stats_with_counts")
+@composes("batch_norm_gather_stats_with_counts")
 def _batch_norm_gather(
     input, mean, invstd, running_mean, running_var, momentum: float, eps: float, counts
 ):
@@ -239,7 +239,7 @@ def _batch_norm_gather(
     return average, torch.rsqrt(squares / total + eps)
 
 
-@_composed("batch_norm_gather_stats")
+@composes("batch_norm_gather_stats")
 def _batch_norm_gather_even(
     input, mean, invstd, running_mean, running_var, momentum: float, eps: float, count: int
 ):
@@ -247,7 +247,7 @@ def _batch_norm_gather_even(
     return _batch_norm_gather(input, mean, invstd, running_mean, running_var, momentum, eps, counts)
 
 
-@_composed("batch_norm_backward_reduce")
+@composes("batch_norm_backward_reduce")
 def _batch_norm_backward_reduce(
     grad_out, input, mean, invstd, weight, input_g: bool, weight_g: bool, bias_g: bool
 ):
@@ -263,7 +263,7 @@ def _batch_norm_backward_reduce(
     )
 
 
-@_composed("batch_norm_backward_elemt")
+@composes("batch_norm_backward_elemt")
 def _batch_norm_backward_elemt(
     grad_out, input, mean, invstd, weight, sum_dy, sum_dy_xmu, count
 ) -> Tensor:
@@ -348,7 +348,7 @@ def _log_add(*terms: Tensor) -> Tensor:
     return torch.logsumexp(torch.stack(terms), 0)
 
 
-@_composed("_ctc_loss")
+@composes("_ctc_loss")
 def _ctc_loss(
     log_probs, targets, input_lengths, target_lengths, blank: int = 0, zero_infinity: bool = False
 ):
@@ -370,7 +370,7 @@ def _ctc_loss(
     return torch.where(paths.inputs == 0, nothing, loss), log_alpha
 
 
-@_composed("_ctc_loss.Tensor")
+@composes("_ctc_loss.Tensor")
 def _ctc_loss_tensor(
     log_probs, targets, input_lengths, target_lengths, blank: int = 0, zero_infinity: bool = False
 ):
@@ -378,7 +378,7 @@ def _ctc_loss_tensor(
     return _ctc_loss(log_probs, targets, *lengths, blank, zero_infinity)
 
 
-@_composed("_ctc_loss_backward")
+@composes("_ctc_loss_backward")
 def _ctc_loss_backward(
     grad,
     log_probs,
@@ -415,7 +415,7 @@ def _ctc_loss_backward(
     return torch.where(inside, result, 0)
 
 
-@_composed("_ctc_loss_backward.Tensor")
+@composes("_ctc_loss_backward.Tensor")
 def _ctc_loss_backward_tensor(grad, log_probs, targets, input_lengths, target_lengths, *rest):
     lengths = input_lengths.tolist(), target_lengths.tolist()
     return _ctc_loss_backward(grad, log_probs, targets, *lengths, *rest)

@@ -53,6 +53,11 @@ TT_LOWER0(cdist) {
 TT_LOWER0(cdist_backward) {
   tt_build_t *b = L->b;
   tt_value_t g = tt__opmath_tensor(L, 0), dist = tt__opmath_tensor(L, 4);
+  if (tt__elements(b, g) == 0) {
+    const tt_out_meta_t *out = &L->outs[0];
+    tt_lower_return(L, 0, tt_emit_splat(b, (tt_dtype_t)out->dtype, out->rank, out->sizes, 0));
+    return;
+  }
   tt_value_t d = differences(b, tt__opmath_tensor(L, 1), tt__opmath_tensor(L, 2));
   int64_t rank = tt__rank(b, dist), others = rank - 1;
   tt_value_t slope = norm_slope(b, d, with_size_one(b, dist, rank), tt_lower_static_float(L, 3, 2));
