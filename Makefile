@@ -45,6 +45,7 @@ sanitize: $(VENV)/.tools
 
 bench: $(VENV)/.installed
 	$(BIN)/python bench/run.py
+	$(BIN)/python bench/compile.py
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m pip install -q mkdocs-material

@@ -3,6 +3,7 @@
 Ordinary PyTorch: nothing here names a TPU. The device is the machine's accelerator, or `--device`.
 
     python examples/train_gpt.py --steps 200 --sample 200
+    python examples/train_gpt.py --compile
     torchrun --nproc-per-node 2 examples/train_gpt.py                    # DDP: the batch is shared
     torchrun --nproc-per-node 2 examples/train_gpt.py --parallel fsdp
     torchrun --nproc-per-node 4 examples/train_gpt.py --parallel fsdp_tp --tp 2
@@ -115,6 +116,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=0, help="characters to sample at the end")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", help="write losses and timings to this file")
+    parser.add_argument("--compile", action="store_true", help="with torch.compile")
     parser.add_argument("--parallel", choices=["ddp", "fsdp", "fsdp_tp"], default="ddp")
     parser.add_argument("--tp", type=int, default=2, help="ranks that share a layer (fsdp_tp)")
     args = parser.parse_args()
@@ -141,12 +143,21 @@ def main() -> None:
     if args.batch % shares:
         parser.error(f"--batch {args.batch} cannot be shared by {shares}")
     first = not many or dist.get_rank() == 0  # the rank that reports
-    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.01)
+    # Compiled code takes a schedule's numbers anew where they are in a tensor.
+    rate = torch.tensor(args.lr) if args.compile else args.lr
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
         lambda s: min(1, (s + 1) / 20) * 0.5 * (1 + math.cos(math.pi * s / max(args.steps, 1))),
     )
     draw = torch.Generator().manual_seed(args.seed)
+
+    def update() -> None:
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+
+    if args.compile:
+        net, update = torch.compile(net), torch.compile(update)
 
     def batch() -> tuple[torch.Tensor, torch.Tensor]:
         at = torch.randint(len(data) - args.context - 1, (args.batch,), generator=draw)
@@ -171,8 +182,7 @@ def main() -> None:
         loss = F.cross_entropy(net(inputs).flatten(0, 1), targets.flatten())
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
+        update()
         schedule.step()
         loss = loss.detach()
         if many:

@@ -43,6 +43,14 @@ def test_gpt_losses_are_the_cpus(
     assert result["fallbacks"] == {}
 
 
+@pytest.mark.slow
+def test_gpt_compiled(cpu_losses: list[float], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "tpu.json"
+    run("train_gpt.py", "--device", "tpu", "--compile", "--steps", "12", "--json", str(path))
+    for got, want in zip(json.loads(path.read_text())["losses"], cpu_losses, strict=True):
+        assert abs(got - want) <= 1e-4 * abs(want)
+
+
 @pytest.mark.parametrize("mode", ["strict", "debug", "defer_and_fuse"])
 def test_digits(mode: str) -> None:
     out = run("digits.py", "--device", "tpu", mode=mode)
