@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -123,6 +124,13 @@ def test_values(f):
     agree(f)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.bool])
+@pytest.mark.parametrize("options", [{}, {"dim": 1}, {"dim": (0, 2), "keepdim": True}], ids=str)
+def test_hash(dtype, options):
+    x = torch.linspace(-3, 3, 30).reshape(3, 5, 2).to(dtype)
+    agree(lambda d: torch.hash_tensor(x.to(d), **options).view(torch.int64))
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_saved_statistics(training):
     def stats(device):
@@ -217,3 +225,17 @@ def test_synchronised_batch_norm():
     ]
     torch.testing.assert_close(torch.cat(grads).cpu(), x.grad, rtol=1e-4, atol=1e-4)
     assert torch.tpu.fallback_stats() == {}
+
+
+def test_dlpack():
+    t = torch.arange(6.0, device="tpu").reshape(2, 3).t()
+    same = torch.from_dlpack(t)
+    assert (same.device, same.stride(), same.data_ptr()) == (t.device, t.stride(), t.data_ptr())
+    same.add_(1)
+    del same
+    assert t.sum() == 21
+    again = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(t))
+    del t
+    assert again.sum() == 21
+    with pytest.raises((RuntimeError, BufferError)):
+        np.from_dlpack(again)  # not the host's memory

@@ -111,6 +111,49 @@ def test_what_has_no_kernel_goes_to_the_cpu_and_is_counted():
     assert set(torch.tpu.fallback_stats()) == {"aten::_sparse_sparse_matmul", "aten::index_select"}
 
 
+def csr(device, crow, col, values, shape):
+    parts = (torch.tensor(part).to(device) for part in (crow, col, values))
+    return torch.sparse_csr_tensor(*parts, shape, device=device, check_invariants=True)
+
+
+ONE = ([0, 2, 4], [0, 1, 0, 2], [1.0, 2, 3, 4], (2, 3))
+TWO = ([[0, 2, 4], [0, 1, 4]], [[0, 1, 0, 2], [0, 0, 1, 2]], [[1.0, 2, 3, 4]] * 2, (2, 2, 3))
+
+
+def test_products_at_chosen_places():
+    torch.tpu.fallback_stats(reset=True)
+    for rows, lead in ((ONE, ()), (TWO, (2,))):
+
+        def sampled(device, rows=rows, lead=lead):
+            a, b = dense(device, *lead, 2, 4), dense(device, *lead, 4, 3)
+            return torch.sparse.sampled_addmm(csr(device, *rows), a, b, beta=2, alpha=0.5)
+
+        agree(sampled)
+    assert torch.tpu.fallback_stats() == {}
+
+
+@pytest.mark.parametrize(
+    "crow, col",
+    [
+        ([0, 2, 4], [0, 1, 0, 2]),
+        ([1, 2, 4], [0, 1, 0, 2]),
+        ([0, 2, 3], [0, 1, 0, 2]),
+        ([0, 4, 4], [0, 1, 0, 2]),
+        ([0, 2, 4], [0, 1, 0, 3]),
+        ([0, 2, 4], [0, 1, 2, 0]),
+        ([0, 2, 4], [0, 0, 0, 2]),
+    ],
+)
+def test_invariants(crow, col):
+    said = []
+    for device in ("cpu", "tpu"):
+        try:
+            said.append(csr(device, crow, col, ONE[2], (2, 3)).to_dense().cpu().tolist())
+        except RuntimeError as e:
+            said.append(str(e))
+    assert said[0] == said[1]
+
+
 def test_saved_and_loaded():
     def loaded(device):
         file = io.BytesIO()

@@ -17,6 +17,20 @@ def register() -> None:
     )
 
 
+def _dlpack_device() -> None:
+    """PyTorch's own looks for the name "privateuse1", which a renamed device does not have."""
+    original = torch.Tensor.__dlpack_device__
+
+    def dlpack_device(self):
+        if self.device.type != _NAME:
+            return original(self)
+        from torch.utils.dlpack import DLDeviceType
+
+        return DLDeviceType.kDLExtDev, self.device.index or 0
+
+    torch.Tensor.__dlpack_device__ = dlpack_device  # type: ignore[method-assign]
+
+
 def attach(module) -> None:
     if not hasattr(torch, _NAME):
         torch._register_device_module(_NAME, module)
@@ -26,6 +40,7 @@ def attach(module) -> None:
             for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
         )
     torch.set_autocast_dtype(_NAME, torch.bfloat16)
+    _dlpack_device()
     # torch.compile finds its backend through the entry point group torch_dynamo_backends.
     from torchtpu import _default_backend, distributed
 

@@ -52,6 +52,51 @@ def _csr_to_coo(
     return torch.stack([i.to(dtype) for i in indices])
 
 
+@composes("_validate_compressed_sparse_indices")
+def _validate_compressed(
+    is_crow: bool, compressed_idx: Tensor, plain_idx: Tensor, cdim: int, dim: int, nnz: int
+) -> None:
+    c, p = ("crow_indices", "col_indices") if is_crow else ("ccol_indices", "row_indices")
+    rows, columns = ("nrows", "ncols") if is_crow else ("ncols", "nrows")
+    lengths = compressed_idx.diff(dim=-1)
+    starts = compressed_idx[..., :-1].reshape(-1, cdim)
+    first = torch.zeros(plain_idx.numel() // max(nnz, 1), nnz + 1, device=plain_idx.device)
+    if nnz:
+        first = first.scatter(1, starts.clamp(0, nnz).long(), 1.0)
+    first = first[:, 1:nnz].reshape(*plain_idx.shape[:-1], -1) if nnz else first[:, :0]
+    rising = (plain_idx.diff(dim=-1) > 0) | (first != 0) if nnz else first != 0
+    checks = {
+        f"{c}[..., 0] == 0": compressed_idx[..., 0] == 0,
+        f"{c}[..., -1] == nnz": compressed_idx[..., -1] == nnz,
+        f"0 <= {c}[..., 1:] - {c}[..., :-1] <= {columns}": (lengths >= 0) & (lengths <= dim),
+        f"0 <= {p} < {columns}": (plain_idx >= 0) & (plain_idx < dim),
+        f"{p}[..., {c}[..., i - 1]:{c}[..., i]] for all i = 1, ..., {rows} are sorted and distinct "
+        "along the last dimension values": rising,
+    }
+    held = torch.stack([ok.all() for ok in checks.values()]).tolist()
+    for what, ok in zip(checks, held):
+        if not ok:
+            raise RuntimeError(f"`{what}` is not satisfied.")
+
+
+@composes("hash_tensor")
+def _hash(self: Tensor, dim=(), *, keepdim: bool = False, mode: int = 0) -> Tensor:
+    """The exclusive or of the elements' 64 bits, by halves."""
+    bits = self.double().view(torch.int64) if self.is_floating_point() else self.long()
+    dims = sorted({d % max(self.dim(), 1) for d in dim} or range(self.dim()))
+    for d in dims if self.dim() else ():
+        while bits.size(d) > 1:
+            half = (bits.size(d) + 1) // 2
+            low, high = bits.narrow(d, 0, half), bits.narrow(d, half, bits.size(d) - half)
+            both = low.narrow(d, 0, high.size(d)) ^ high
+            bits = torch.cat([both, low.narrow(d, high.size(d), half - high.size(d))], d)
+        if bits.size(d) == 0:
+            bits = bits.new_zeros([1 if i == d else n for i, n in enumerate(bits.shape)])
+    if not keepdim and self.dim():
+        bits = bits.squeeze(dims)
+    return bits.contiguous().view(torch.uint64)
+
+
 # --- sizes that are given -------------------------------------------------------------------------
 
 

@@ -268,3 +268,24 @@ def _sparse_sum_backward(grad: Tensor, self: Tensor, dim: list[int]) -> Tensor:
     kept = [1 if d in dims else n for d, n in enumerate(self.shape)]
     dense = (grad.to_dense() if grad.is_sparse else grad).reshape(kept)
     return _make(self._indices(), _values_at(dense, self), self, self.is_coalesced())
+
+
+@_kernel("sparse_sampled_addmm", "SparseCsrPrivateUse1")
+def _sampled_addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta=1, alpha=1) -> Tensor:
+    """alpha (mat1 @ mat2) + beta self, at self's elements only."""
+    if mat1.size(-1) != mat2.size(-2) or self.shape[-2:] != (mat1.size(-2), mat2.size(-1)):
+        raise RuntimeError(
+            "sampled_addmm: the shapes of 'self', 'mat1' and 'mat2' do not match: "
+            f"{list(self.shape)}, {list(mat1.shape)} and {list(mat2.shape)}"
+        )
+    crow, col, values = self.crow_indices(), self.col_indices(), self.values()
+    *batch, row, column = torch._convert_indices_from_csr_to_coo(crow, col)
+    products = (mat1[(*batch, row)] * mat2.mT[(*batch, column)]).sum(-1).reshape(values.shape)
+    return torch.sparse_csr_tensor(
+        crow.clone(),
+        col.clone(),
+        alpha * products + beta * values,
+        self.shape,
+        device=self.device,
+        check_invariants=False,
+    )
