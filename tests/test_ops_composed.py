@@ -227,6 +227,13 @@ def test_synchronised_batch_norm():
     assert torch.tpu.fallback_stats() == {}
 
 
+@pytest.mark.parametrize("arguments", [(9,), (0,), (1,), (8, False), (8, True, 5.0)])
+@pytest.mark.parametrize("dtype", [None, torch.float64, torch.bfloat16])
+def test_kaiser_window(arguments, dtype):
+    tolerance = 1e-2 if dtype == torch.bfloat16 else 1e-5
+    agree(lambda d: torch.kaiser_window(*arguments, dtype=dtype, device=d), tolerance)
+
+
 def test_dlpack():
     t = torch.arange(6.0, device="tpu").reshape(2, 3).t()
     same = torch.from_dlpack(t)

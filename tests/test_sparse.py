@@ -132,6 +132,21 @@ def test_products_at_chosen_places():
     assert torch.tpu.fallback_stats() == {}
 
 
+@pytest.mark.parametrize("reduce", ["sum", "mean", "amax", "amin"])
+def test_products_reduced_in_other_ways(reduce):
+    def reduced(device):
+        rows = ([0, 2, 2, 4], [0, 2, 1, 2], [1.0, -2, 3, 4], (3, 3))
+        a = csr(device, *rows).requires_grad_()
+        b = dense(device, 3, 4).sin().requires_grad_()
+        out = torch.sparse.mm(a, b, reduce)
+        (out * dense(device, 3, 4)).sum().backward()
+        return out.detach(), a.grad, b.grad
+
+    torch.tpu.fallback_stats(reset=True)
+    agree(reduced)
+    assert torch.tpu.fallback_stats() == {}
+
+
 @pytest.mark.parametrize(
     "crow, col",
     [

@@ -93,7 +93,7 @@ def run_ops(samples: int) -> list[Row]:
     )
     rows = []
     for op in core_entries():
-        if torch.float32 not in op.dtypes or op.name in opinfo_sweep.SKIP:
+        if torch.float32 not in op.dtypes:
             continue
         for result in opinfo_sweep.fork_op(op, [torch.float32], options):
             rows.append((result["op"], result["outcome"], result["detail"]))
@@ -117,7 +117,7 @@ def run_wide(samples: int) -> dict[str, list[dict]]:
                 device="tpu", samples=count, no_grad=False, inplace=count > 1, quiet=True,
                 timeout=240,
             )  # fmt: skip
-            if not dtypes or op.name in opinfo_sweep.SKIP:
+            if not dtypes:
                 continue
             for result in opinfo_sweep.fork_op(op, dtypes, options):
                 found[result["dtype"]].append(result)

@@ -14,6 +14,7 @@ def register() -> None:
         _C,  # noqa: F401  (registers allocator, guard, hooks and kernels)
         meta,  # noqa: F401  (meta kernels that PyTorch lacks)
         sparse,  # noqa: F401  (kernels of sparse tensors)
+        windows,  # noqa: F401  (window functions)
     )
 
 

@@ -289,3 +289,62 @@ def _sampled_addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta=1, alpha=1)
         device=self.device,
         check_invariants=False,
     )
+
+
+def _places(csr: Tensor) -> tuple[Tensor, Tensor]:
+    """The row and the column of every element of a sparse matrix."""
+    indices = torch._convert_indices_from_csr_to_coo(csr.crow_indices(), csr.col_indices())
+    return indices[0], indices[1]
+
+
+def _row_lengths(csr: Tensor, like: Tensor) -> Tensor:
+    return csr.crow_indices().diff().clamp(min=1).to(like.dtype).unsqueeze(1)
+
+
+@_kernel("_sparse_mm_reduce_impl", "SparseCsrPrivateUse1")
+def _product_reduce(self: Tensor, other: Tensor, reduce: str) -> tuple[Tensor, Tensor]:
+    """The rows of a product combined in other ways than by a sum; which element won."""
+    row, column = _places(self)
+    terms = self.values().unsqueeze(1) * other.index_select(0, column)
+    shape = (self.size(0), other.size(1))
+    if reduce in ("sum", "mean"):
+        result = terms.new_zeros(shape).index_add(0, row, terms)
+        if reduce == "mean":
+            result = result / _row_lengths(self, result)
+        return result, row.new_zeros(0)
+    at = row.unsqueeze(1).expand_as(terms)
+    least = math.inf if reduce == "amin" else -math.inf
+    result = terms.new_full(shape, least).scatter_reduce(0, at, terms, reduce)
+    element = torch.arange(row.numel(), device=row.device).unsqueeze(1)
+    element = torch.where(terms == result.index_select(0, row), element, row.numel())
+    winner = row.new_full(shape, row.numel()).scatter_reduce(0, at, element, "amin")
+    empty = self.crow_indices().diff() == 0
+    return torch.where(empty.unsqueeze(1), 0, result), winner
+
+
+@_kernel("_sparse_mm_reduce_impl_backward", "SparseCsrPrivateUse1")
+def _product_reduce_backward(
+    self: Tensor, grad_out: Tensor, weight: Tensor, reduce: str, arg_out: Tensor, output_mask
+):
+    row, column = _places(self)
+    grad = grad_out.index_select(0, row)
+    if reduce == "mean":
+        grad = grad / _row_lengths(self, grad).index_select(0, row)
+    elif reduce != "sum":
+        element = torch.arange(row.numel(), device=row.device).unsqueeze(1)
+        grad = torch.where(arg_out.index_select(0, row) == element, grad, 0)
+    of_self = of_weight = None
+    if output_mask[0]:
+        values = (grad * weight.index_select(0, column)).sum(1)
+        of_self = torch.sparse_csr_tensor(
+            self.crow_indices(),
+            self.col_indices(),
+            values,
+            self.shape,
+            device=self.device,
+            check_invariants=False,
+        )
+    if output_mask[1]:
+        terms = self.values().unsqueeze(1) * grad
+        of_weight = torch.zeros_like(weight).index_add(0, column, terms)
+    return of_self, of_weight
