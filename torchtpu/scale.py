@@ -21,8 +21,10 @@ class Axis:
     wraps: bool
 
     def bandwidth(self, chip: Chip) -> float:
-        """Bytes a second at which a chip takes part in a collective along the axis: a ring uses both
-        directions at once; at a line's end everything comes over one link."""
+        """Bytes a second at which a chip takes part in a collective along the axis.
+
+        A ring uses both directions at once; at a line's end everything comes over one link.
+        """
         if self.size == 1:
             return 0.0
         return chip.link_bandwidth * (2 if self.wraps else 1)
@@ -129,8 +131,10 @@ class Step:
 
 
 def data_parallel(where: Mesh, job: Job) -> Step:
-    """Gradients are reduced layer by layer while backward, two thirds of the step, goes on; the last
-    layer's reduction has nothing left to hide behind."""
+    """Gradients are reduced layer by layer while backward, two thirds of the step, goes on.
+
+    The last layer's reduction has nothing left to hide behind.
+    """
     compute = job.compute(where.chip)
     layer = all_reduce(where, job.parameters * job.gradient_bytes / job.layers)
     communication = layer * job.layers
