@@ -11,9 +11,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from torchtpu.cli import aot, environment, info, scale, script
+from torchtpu.cli import aot, environment, info, scale, script, zoo
 
-COMMANDS = {"info": info, "env": environment, "run": script, "aot": aot, "scale": scale}
+COMMANDS = {"info": info, "env": environment, "run": script, "aot": aot, "scale": scale, "zoo": zoo}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,0 +1,182 @@
+"""Inputs that a model of transformers may take, told from its forward's signature and its
+configuration: the likely ones first, until one runs on the CPU.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+BATCH, TIME, WAVE = 2, 16, 4000
+
+
+def find(config: Any, names: tuple[str, ...], default: Any = None) -> Any:
+    """The first value by one of the names, here or in a part's configuration."""
+    from transformers.configuration_utils import PreTrainedConfig
+
+    parts = [config]
+    while parts:
+        part = parts.pop(0)
+        for name in names:
+            value = getattr(part, name, None)
+            if value is not None and not isinstance(value, (dict, PreTrainedConfig)):
+                return value
+        parts += [v for v in vars(part).values() if isinstance(v, PreTrainedConfig)]
+    return default
+
+
+def _count(config: Any, default: int, *names: str) -> int:
+    value = find(config, names, default)
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+class Maker:
+    """Makes tensors for argument names; the same name gets the same numbers."""
+
+    def __init__(self, config: Any) -> None:
+        self.config = config
+        self.vocabulary = min(_count(config, 90, "vocab_size", "text_vocab_size"), 90)
+        self.channels = _count(config, 3, "num_channels", "in_channels", "in_chans")
+        size = find(config, ("image_size", "img_size", "crop_size"), 32)
+        size = max(size) if isinstance(size, (list, tuple)) else size
+        size = size.get("height", 32) if isinstance(size, dict) else size
+        self.image = max(int(size), 32)
+        self.frames = _count(config, 4, "num_frames", "frames_per_clip")
+        self.width = _count(config, 32, "hidden_size", "d_model", "n_embd", "dim")
+        self.mel = _count(
+            config, 80, "num_mel_bins", "input_feat_per_channel", "feature_size", "n_mels"
+        )
+
+    def ids(self, *shape: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(5)
+        return torch.randint(3, max(4, self.vocabulary), shape, generator=generator)
+
+    def floats(self, *shape: int) -> torch.Tensor:
+        return torch.randn(*shape, generator=torch.Generator().manual_seed(7))
+
+    def pixels(self, size: int | None = None) -> torch.Tensor:
+        return self.floats(BATCH, self.channels, size or self.image, size or self.image)
+
+    def boxes(self) -> torch.Tensor:
+        corners = torch.randint(0, 30, (BATCH, TIME, 4), generator=torch.Generator().manual_seed(9))
+        return torch.cat([corners[..., :2], corners[..., :2] + corners[..., 2:]], -1)
+
+    def tensor(self, name: str) -> torch.Tensor | None:
+        """For an argument of that name; None where nothing is known."""
+        flat = self.channels * _count(self.config, 16, "patch_size") ** 2
+        makers = {
+            "input_ids": lambda: self.ids(BATCH, TIME),
+            "decoder_input_ids": lambda: self.ids(BATCH, TIME),
+            "attention_mask": lambda: torch.ones(BATCH, TIME, dtype=torch.long),
+            "decoder_attention_mask": lambda: torch.ones(BATCH, TIME, dtype=torch.long),
+            "token_type_ids": lambda: torch.zeros(BATCH, TIME, dtype=torch.long),
+            "bbox": self.boxes,
+            "pixel_values": self.pixels,
+            "images": self.pixels,
+            "pixel_values_videos": lambda: self.video(),
+            "pixel_mask": lambda: torch.ones(BATCH, self.image, self.image, dtype=torch.long),
+            "input_features": lambda: self.floats(BATCH, 64, self.mel),
+            "audio_values": lambda: self.floats(BATCH, 64, self.mel),
+            "input_values": lambda: self.floats(BATCH, WAVE),
+            "past_values": lambda: self.floats(
+                BATCH,
+                _count(self.config, 32, "context_length"),
+                _count(self.config, 1, "num_input_channels", "input_size"),
+            ),
+            "future_values": lambda: self.floats(BATCH, 8),
+            "inputs": lambda: self.floats(BATCH, TIME, self.width),
+            "inputs_embeds": lambda: self.floats(BATCH, TIME, self.width),
+            "hidden_states": lambda: self.floats(BATCH, TIME, self.width),
+            "encoder_hidden_states": lambda: self.floats(BATCH, TIME, self.width),
+            "query_embeds": lambda: self.floats(BATCH, TIME, self.width),
+            "grid_thw": lambda: torch.tensor([[1, 4, 4], [1, 4, 4]]),
+            "image_grid_thw": lambda: torch.tensor([[1, 4, 4], [1, 4, 4]]),
+            "merge_sizes": lambda: torch.tensor([1, 1]),
+            "input_features_mask": lambda: torch.ones(BATCH, 64, dtype=torch.long),
+            "flattened_patches": lambda: torch.cat(
+                [self.ids(BATCH, 6, 2).remainder(5).float() + 1, self.floats(BATCH, 6, flat)], -1
+            ),
+            "input_points": lambda: self.floats(BATCH, 1, 2, 2),
+        }
+        return makers[name]() if name in makers else None
+
+    def video(self) -> torch.Tensor:
+        return self.floats(BATCH, self.frames, self.channels, self.image, self.image)
+
+
+def candidates(config: Any, model: torch.nn.Module) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(what it is, keyword arguments), the likely ones first."""
+    make = Maker(config)
+    parameters = inspect.signature(model.forward).parameters
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    names = [n for n, p in parameters.items() if p.kind in kinds]
+    required = [n for n in names if parameters[n].default is inspect.Parameter.empty]
+    main = getattr(model, "main_input_name", "input_ids")
+    base: dict[str, Any] = {}
+    for name in dict.fromkeys([*required, *([main] if main in names else [])]):
+        tensor = make.tensor(name)
+        if tensor is not None:
+            base[name] = tensor
+    if "use_cache" in names:
+        base["use_cache"] = False
+    decoder = {"decoder_input_ids": make.ids(BATCH, TIME)} if "decoder_input_ids" in names else {}
+
+    if "grid_thw" in required or "image_grid_thw" in required:
+        yield from _patches(make, names, base)
+    yield "required", dict(base)
+    if decoder:
+        yield "with decoder_input_ids", {**base, **decoder}
+    if "input_ids" in names:
+        yield "with input_ids", {**base, "input_ids": make.ids(BATCH, TIME)}
+        yield "input_ids alone", {"input_ids": make.ids(BATCH, TIME)}
+        if "bbox" in names:
+            yield "with bbox", {**base, "input_ids": make.ids(BATCH, TIME), "bbox": make.boxes()}
+    if "pixel_values" in names:
+        yield from _images(make, names, base)
+    if "input_features" in names:
+        yield from _features(make, {**base, **decoder})
+    if "input_values" in names:
+        for label, values in (
+            ("waves with a channel", make.floats(BATCH, 1, WAVE)),
+            ("a spectrogram", make.floats(BATCH, 1024, 128)),
+            ("codes", make.ids(BATCH, TIME)),
+        ):
+            yield label, {**base, "input_values": values}
+    if "inputs_embeds" in names:
+        yield "inputs_embeds", {"inputs_embeds": make.floats(BATCH, TIME, make.width)}
+    dummy = getattr(model, "dummy_inputs", None)
+    if isinstance(dummy, dict):
+        yield "the model's dummy_inputs", dict(dummy)
+
+
+def _patches(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
+    patch = _count(make.config, 14, "patch_size")
+    for time in dict.fromkeys((_count(make.config, 1, "temporal_patch_size"), 1, 2)):
+        for main in ("hidden_states", "pixel_values"):
+            if main in names:
+                flat = make.floats(32, make.channels * time * patch * patch)
+                yield f"patches of {time} frames", {**base, main: flat}
+
+
+def _images(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
+    yield "pixels", {**base, "pixel_values": make.pixels()}
+    yield "frames", {**base, "pixel_values": make.video()}
+    for size in (64, 224, 256):
+        yield f"{size} pixels", {**base, "pixel_values": make.pixels(size)}
+    if "input_ids" in names:
+        both = {**base, "input_ids": make.ids(BATCH, TIME), "pixel_values": make.pixels()}
+        if "bbox" in names:
+            both["bbox"] = make.boxes()
+        yield "ids and pixels", both
+
+
+def _features(make: Maker, base: dict) -> Iterator[tuple[str, dict]]:
+    mel = base["input_features"].shape[-1] if "input_features" in base else make.mel
+    longest = find(make.config, ("max_source_positions",))
+    times = [64, 128, 1024] + ([2 * longest] if isinstance(longest, int) else [])
+    for time in times:
+        for shape in ((BATCH, mel, time), (BATCH, time, mel), (BATCH, 1, time, mel)):
+            yield f"features {shape}", {**base, "input_features": make.floats(*shape)}
