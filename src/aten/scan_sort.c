@@ -153,9 +153,15 @@ TT_LOWER0(histc) {
   low = tt__select(b, same, tt__addc(b, low, -1), low);
   high = tt__select(b, same, tt__addc(b, high, 1), high);
   tt_value_t in = tt__and(b, tt__ge(b, x, low), tt__le(b, x, high));
-  tt_value_t place = tt__div(b, tt__sub(b, x, low), tt__sub(b, high, low));
-  place = tt__select_no(b, in, tt__mulc(b, place, (double)bins), 0);
-  place = tt_emit_convert(b, place, TT_S32);
+  tt_value_t place = tt__sub(b, x, low), range = tt__sub(b, high, low);
+  if (tt_dtype_is_float(d)) {
+    place = tt__mulc(b, tt__div(b, place, range), (double)bins);
+  } else {
+    // Whole numbers are divided last: a quotient below one would be none.
+    place = tt__mulc(b, tt_emit_convert(b, place, TT_S64), (double)bins);
+    place = tt__div(b, place, tt_emit_convert(b, range, TT_S64));
+  }
+  place = tt_emit_convert(b, tt__select_no(b, in, place, 0), TT_S32);
   place = tt__min(b, place, tt__num(b, place, (double)(bins - 1)));
   tt_value_t counts = tt_emit_splat(b, d, 1, &bins, 0);
   tt_lower_return(L, 0, tt_emit_put(b, counts, place, tt_emit_convert(b, in, d), 0, TT_OP_ADD));

@@ -16,6 +16,7 @@ import importlib.util
 import pathlib
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 
@@ -81,15 +82,16 @@ def _entries(arguments: argparse.Namespace) -> list[Any]:
     if arguments.timm:
         from torchtpu.zoo import timm_hub
 
-        known, make, classes = timm_hub.families(), timm_hub.make, {}
+        known, classes = timm_hub.families(), {}
     else:
-        known, make = hub.architectures(), hub.make
+        known = hub.architectures()
         classes = {name: hub.class_names(name)[0] for name in known}
     unknown = set(arguments.names) - set(known)
     if unknown:
         raise ValueError(f"no such architecture: {', '.join(sorted(unknown))}")
     weights = select.read_weights(arguments.weights) if arguments.weights else {}
     names = arguments.names or select.choose(known, classes, weights, arguments.limit)
+    make: Callable[[str], hub.Made] = timm_hub.make if arguments.timm else hub.make
     return [sweep.Entry(name, select.family(name), functools.partial(make, name)) for name in names]
 
 

@@ -108,10 +108,10 @@ def markdown(results: Results, title: str) -> str:
         if r.get("cpu", {}).get("status") != "made"
     )
     parts.append("## Not built or not run on the CPU")
-    rows = [
+    first = [
         (str(n), text.replace("|", "\\|").replace("\n", " ")) for text, n in unmade.most_common(25)
     ]
-    parts.append(format_markdown(("architectures", "first problem"), rows))
+    parts.append(format_markdown(("architectures", "first problem"), first))
     return "\n\n".join(parts) + "\n"
 
 

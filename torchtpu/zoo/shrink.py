@@ -101,11 +101,13 @@ def _special_tokens(value: Any, name: str) -> Any:
     return value
 
 
-def _rope(parameters: dict, head: int) -> dict:
+def _rope(parameters: dict[str, Any], head: int) -> dict[str, Any]:
     """Rotary settings that fit heads of size `head`. The sections of time, height and width, which
     models that have them otherwise take from their code, do not disturb the others.
     """
-    fitted = {k: _rope(v, head) if isinstance(v, dict) else v for k, v in parameters.items()}
+    fitted: dict[str, Any] = {
+        k: _rope(v, head) if isinstance(v, dict) else v for k, v in parameters.items()
+    }
     if "rope_type" in fitted:
         count = len(fitted.get("mrope_section") or range(3))
         half = int(head * (fitted.get("partial_rotary_factor") or 1.0)) // 2

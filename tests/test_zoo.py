@@ -1,0 +1,152 @@
+"""The zoo's machinery on small models of our own, and two architectures of transformers."""
+
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from test_cli import torchtpu
+
+from torchtpu.zoo import check, report, select, sweep
+from torchtpu.zoo.hub import Made
+
+transformers = pytest.mark.skipif(
+    not importlib.util.find_spec("transformers"), reason="the package transformers is absent"
+)
+
+
+class Small(torch.nn.Module):
+    def __init__(self, fault: str = "") -> None:
+        super().__init__()
+        self.linear, self.fault = torch.nn.Linear(4, 4), fault
+
+    def forward(self, x: torch.Tensor) -> dict:
+        if x.is_tpu and self.fault == "crash":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if x.is_tpu and self.fault == "hang":
+            time.sleep(600)
+        if x.is_tpu and self.fault == "wrong":
+            x = x + 0.5
+        if x.is_tpu and self.fault == "error":
+            raise RuntimeError("no luck with 17")
+        return {"y": self.linear(x) + torch.rand(4, device=x.device), "n": [x.argmax()]}
+
+
+def make(fault: str) -> Made:
+    if fault == "unbuilt":
+        raise ValueError("needs a file")
+    return Made(Small(fault), {"x": torch.arange(8.0).reshape(2, 4)}, "Small")
+
+
+FAULTS = ("", "crash", "hang", "wrong", "error", "unbuilt")
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A sweep in a process that has not started the device: children could not use it else."""
+    folder = tmp_path_factory.mktemp("zoo")
+    path, script = folder / "zoo.jsonl", folder / "run.py"
+    script.write_text(
+        "import functools, pathlib, sys\n"
+        f"sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n"
+        "import test_zoo\n"
+        "from torchtpu.zoo import sweep\n"
+        "entries = [sweep.Entry(f or 'good', 'small', functools.partial(test_zoo.make, f))\n"
+        "           for f in test_zoo.FAULTS]\n"
+        f"path = pathlib.Path({str(path)!r})\n"
+        "for again in range(2):\n"
+        "    sweep.sweep(entries, ('strict', 'defer_and_fuse'), path,\n"
+        "                sweep.Limits(seconds=8), lambda number, result: None)\n"
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_sweep_survives_its_models(results: pathlib.Path) -> None:
+    found = {r["name"]: r for r in sweep.read(results)}
+    assert len(results.read_text().splitlines()) == len(FAULTS)  # the second sweep added nothing
+    want = {"good": "equal", "crash": "crash", "hang": "timeout", "wrong": "differs"}
+    for name, status in {**want, "error": "error"}.items():
+        assert found[name]["cpu"]["status"] == "made"
+        for way in ("strict", "defer_and_fuse"):
+            assert found[name][way]["status"] == status, found[name]
+    assert found["unbuilt"]["cpu"]["status"] == "not made"
+    assert "signal 11" in found["crash"]["strict"]["detail"]
+
+
+def test_reports(results: pathlib.Path) -> None:
+    found = sweep.read(results)
+    assert report.counts(found)[0] == ("strict", "5", "1", "1", "1", "1", "1", "0", "20.0 %")
+    causes = dict(report.groups(found, "strict"))
+    assert causes["wrong value in outputs"] == ["wrong"]
+    assert causes["timeout: no answer within 8 s"] == ["hang"]
+    assert any("no luck with #" in cause for cause in causes)
+    page, text = report.page(found, "T"), report.markdown(found, "T")
+    for name in ("good", "crash", "hang", "wrong", "error"):
+        assert name in page
+    assert "needs a file" in text and "20.0 %" in text
+    half = results.with_name("half.jsonl")
+    half.write_text(results.read_text() + '{"name": "cut o')
+    assert len(sweep.read(half)) == len(FAULTS)
+
+
+def test_missing_ops_are_grouped_by_op() -> None:
+    answer = {"status": "error", "detail": "NotImplementedError: aten::foo.bar is not implemented"}
+    assert report.cause(answer) == "missing op: foo.bar"
+
+
+def test_differences() -> None:
+    a = torch.tensor([1.0, 2.0])
+    assert check.difference(a, a + 1e-4) is None
+    assert "off by" in (check.difference(a, a + 0.1) or "")
+    assert "instead of" in (check.difference(a, a[:1]) or "")
+    assert "1 of 2" in (check.difference(torch.tensor([1, 2]), torch.tensor([1, 3])) or "")
+    nan = torch.tensor([float("nan"), 1.0])
+    assert check.difference(nan, nan) is None
+    assert "NaN" in (check.difference(nan, torch.tensor([0.0, 1.0])) or "")
+    assert check.compare({"x": a}, {}) == ["x: missing"]
+
+
+def test_choice() -> None:
+    names = ["llama", "llama4", "llama4_text", "bert", "bert_two", "gpt2"]
+    classes = {"bert_two": "BertModel", "bert": "BertModel"}
+    assert select.choose(names, classes, {}) == ["llama", "bert", "gpt2", "llama4", "llama4_text"]
+    weights = {"gpt2": 100.0, "bert": 60.0, "llama": 1.0}
+    assert select.choose(names, classes, weights, 2) == ["gpt2", "bert"]
+    assert select.family("qwen2_5_vl_text") == "qwen" and select.family("t5") == "t"
+
+
+def test_weights(tmp_path: pathlib.Path) -> None:
+    table = tmp_path / "w.tsv"
+    table.write_text("model\tdownloads\ttype\na/b\t5\tbert\nc/d\t7\tbert\ne/f\t1\tgpt2\n")
+    assert select.read_weights(table) == {"bert": 12, "gpt2": 1}
+
+
+@transformers
+def test_two_architectures(tmp_path: pathlib.Path) -> None:
+    results, page = tmp_path / "zoo.jsonl", tmp_path / "zoo.html"
+    done = torchtpu(
+        "zoo", "bert", "llama", "--ways", "strict", "defer_and_fuse",
+        "--results", str(results), "--html", str(page),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for line in results.read_text().splitlines():
+        answer = json.loads(line)
+        for way in ("strict", "defer_and_fuse"):
+            assert answer[way]["status"] == "equal", answer
+            assert answer[way]["fallbacks"] == {}
+    assert "BertModel" in page.read_text()
+
+
+@transformers
+def test_wrong_names() -> None:
+    done = torchtpu("zoo", "no_such_model")
+    assert done.returncode == 2 and "no_such_model" in done.stderr
+    assert torchtpu("zoo", "bert", "--ways", "warp").returncode == 2
