@@ -3,13 +3,15 @@
 import torch
 
 _library = torch.library.Library("aten", "IMPL")
-# PyTorch's one raises for the first two, asks a left-out bias for its device in the third, and
-# gives a vector of labels a loss of one element, unlike its kernels, in the last.
+# PyTorch's one raises for the first two, asks a left-out bias for its device in the third, gives a
+# vector of labels a loss of one element, unlike its kernels, in the fourth, and takes only bfloat16
+# in the last.
 _REPLACE = {
     "convolution_overrideable",
     "convolution_backward_overrideable",
     "_thnn_fused_lstm_cell",
     "multilabel_margin_loss_forward",
+    "_grouped_mm",
 }
 
 
@@ -23,6 +25,10 @@ def _meta(name):
             _library.impl(name, function, "Meta")
         elif base in _REPLACE:
             _library.impl(name, function, "Meta", allow_override=True)
+            # Where the Python dispatcher is on, as under Dynamo, it asks here first.
+            overload = getattr(getattr(torch.ops.aten, base), name.partition(".")[2] or "default")
+            overload.py_kernels[torch._C.DispatchKey.Meta] = function
+            overload._dispatch_cache.clear()
         return function
 
     return register
@@ -170,3 +176,18 @@ for _name in (
     "_fused_adamw_.tensor_lr",
 ):
     _meta(_name)(_changes_in_place)
+
+
+@_meta("_grouped_mm")
+def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
+    if self.dim() == 2:
+        groups = [offs.size(0), self.size(0)] if mat2.dim() == 2 else [self.size(0)]
+    else:
+        groups = [self.size(1)] if mat2.dim() == 2 else [self.size(0), self.size(1)]
+    sizes = [*groups, mat2.size(-1)]
+    # Rows start at multiples of 16 bytes, as PyTorch's kernels lay them out.
+    dtype = out_dtype or self.dtype
+    align = 16 // dtype.itemsize
+    row = (sizes[-1] + align - 1) // align * align
+    strides = [row, 1] if len(sizes) == 2 else [sizes[1] * row, row, 1]
+    return self.new_empty_strided(sizes, strides, dtype=dtype)

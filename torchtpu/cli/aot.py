@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import gc
 import importlib.util
 import json
 import os
@@ -67,7 +68,13 @@ def run(arguments: argparse.Namespace) -> int:
         return _refused(error, arguments.json)
     if arguments.program:
         pathlib.Path(arguments.program).write_text(program["text"])
-    answers = [_compile(program["text"], name, arguments) for name in arguments.topology]
+    # The compiler needs the memory that the model's tensors had.
+    gc.collect()
+    answers = []
+    for name in arguments.topology:
+        answers.append(_compile(program["text"], name, arguments))
+        told = "accepted" if answers[-1]["accepted"] else "not accepted"
+        print(f"{name}: {told}", file=sys.stderr, flush=True)
     accepted = all(answer["accepted"] for answer in answers)
     if arguments.json:
         del program["text"]

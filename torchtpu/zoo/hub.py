@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,8 +95,22 @@ def _build(model_type: str, class_name: str, level: int) -> tuple[Any, torch.nn.
         count = sum(p.numel() for p in kind(config).parameters())
     if count > MOST_PARAMETERS:
         raise NotMade(f"{count} parameters at level {level}")
+    return config, with_weights(lambda: kind(config))
+
+
+def with_weights(build: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+    """The model with random weights, the same each time.
+
+    A matrix that its initialisation leaves constant gets some too: a router of zeros would rate all
+    experts alike, and which of equals comes first is for each device to say.
+    """
     torch.manual_seed(0)
-    return config, kind(config).eval().float()
+    model = build().eval().float()
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1 and p.numel() > 1 and bool((p == p.flatten()[0]).all()):
+                p.add_(torch.randn_like(p), alpha=0.02)
+    return model
 
 
 def make(model_type: str) -> Made:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
-from torchtpu.zoo.hub import MOST_PARAMETERS, Made, NotMade
+from torchtpu.zoo.hub import MOST_PARAMETERS, Made, NotMade, with_weights
 
 _VARIANTS = 40  # of a family, looked at
 
@@ -35,8 +37,7 @@ def make(family: str) -> Made:
     import timm
 
     name = _smallest(family)
-    torch.manual_seed(0)
-    model = timm.create_model(name).eval().float()
+    model: Any = with_weights(lambda: timm.create_model(name))
     channels, *size = model.default_cfg.get("input_size", (3, 224, 224))
     problem: Exception | None = None
     for side in dict.fromkeys((64, 32, size[-1])):
