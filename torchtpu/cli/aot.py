@@ -237,9 +237,9 @@ def _estimate(report: dict[str, Any]) -> dict[str, Any]:
 _NOTE = """
 peak: the most HBM in use at once, and its share of the device's. FLOPs, bytes and cycles are the
 compiler's own counts; loop bodies count once. step = its cycles over the rate at which its estimate
-of a large bf16 product meets the chip's published peak (torchtpu/chips.py); compute = FLOPs over
-the published peak, memory = bytes over the published HBM bandwidth: what a step cannot be faster
-than. No TPU was measured."""
+of a large bf16 product meets the chip's published peak (torchtpu/chips.py). For comparison,
+compute = FLOPs over the published peak, memory = bytes over the published HBM bandwidth (bytes that
+stay on the chip are counted too). No TPU was measured."""
 
 
 def _short(origin: str) -> str:
