@@ -313,7 +313,8 @@ def test_values_that_the_host_reads(caplog):
         compiled = torch.compile(f, fullgraph=True)
         same(compiled(x.to("tpu")), f(x))
         same(compiled(x.to("tpu")), f(x))
-    assert len([r for r in caplog.records if "runs op by op" in r.message]) == 1
+    said = [r.message for r in caplog.records if "runs op by op" in r.message]
+    assert len(said) == 1 and "aten.nonzero" in said[0]
     f = lambda x: (x.cpu() * 2, x + 1)  # noqa: E731
     results = torch.compile(f)(x.to("tpu"))
     same(results, f(x))
@@ -389,6 +390,17 @@ def test_errors_are_eagers():
             take(x, index).cpu()
             torch.tpu.synchronize()
     assert (x + 1).tolist() == [2, 2, 2]
+    with torch.tpu.eager_mode("debug"):
+        with pytest.raises(IndexError, match="a compiled graph.*index.*out of bounds|index.*out"):
+            take(x, index)  # the call itself tells it
+        torch.tpu.set_check_finite(True)
+        with pytest.raises(RuntimeError, match="a compiled graph.*NaN"):
+            torch.compile(lambda x: (x - 5).log())(x)
+        torch.tpu.set_check_finite(False)
+    with pytest.raises(torch.OutOfMemoryError, match="a compiled graph of"):
+        torch.compile(lambda x: (x.expand(1 << 16, 1 << 20) + 1).sin())(
+            torch.ones(1 << 20, device="tpu")
+        )
     with pytest.raises(Exception, match="must have same reduction dim"):
         torch.compile(lambda a, b: a @ b)(
             torch.ones(2, 3, device="tpu"), torch.ones(2, 3, device="tpu")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import operator
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ class Program:
                 results = _C.programs_run(self._programs, arguments)
             except NotImplementedError as reason:
                 self._whole = False
-                _log.warning("a compiled graph runs op by op: %s", reason)
+                _log.warning("a compiled graph runs op by op: %s%s", reason, _node_of(reason))
         if results is not None:
             return results
         taken = list(arguments)
@@ -69,6 +70,14 @@ class Program:
         inputs = [a for a in arguments if isinstance(a, torch.Tensor)]
         with torch.no_grad():
             return capture(lambda: list(self._graph(*arguments)), inputs, device=self._index)
+
+
+def _node_of(error: BaseException) -> str:
+    """The line of the graph's code that raised."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith("<eval_with_key>") and frame.line:
+            return f" ({frame.line.split(';')[0]})"
+    return ""
 
 
 def _is_host(argument: object) -> bool:

@@ -57,8 +57,8 @@ static tt_status_t check_finite(tt_buffer_t *buffer, const tt__layout_t *layout)
   return s;
 }
 
-// Waits for one storage's value. Holding the version keeps other threads from donating it.
-static tt_status_t settle(tt_storage_t *storage) {
+// Holding the version keeps other threads from donating it.
+tt_status_t tt__debug_settle(tt_storage_t *storage) {
   tt__lock();
   tt__version_t *v = storage->version;
   bool has = v && v->buffer;
@@ -77,13 +77,13 @@ static tt_status_t settle_all(const tt_call_t *call, const tt__instance_t *n,
                               const tt_outs_t *outs) {
   tt_status_t s = TT_OK_STATUS;
   for (uint32_t i = 0; !s && i < outs->count; i++) {
-    if (outs->items[i].storage) s = settle(outs->items[i].storage);
+    if (outs->items[i].storage) s = tt__debug_settle(outs->items[i].storage);
   }
   for (uint32_t a = 0; !s && call->variant != TT_FUNCTIONAL && a < call->arg_count; a++) {
     const tt_arg_t *arg = &call->args[a];
     uint32_t count = arg->kind == TT_ARG_TENSOR ? 1 : arg->kind == TT_ARG_TENSORS ? arg->count : 0;
     for (uint32_t i = 0; !s && i < count; i++) {
-      if (arg->u.tensors[i].storage) s = settle(arg->u.tensors[i].storage);
+      if (arg->u.tensors[i].storage) s = tt__debug_settle(arg->u.tensors[i].storage);
     }
   }
   return !s && n->check_count ? tt__check_all(call->device) : s;

@@ -218,9 +218,10 @@ tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size)
 static const char *make_name(tt__window_t *w, tt_arena_t *arena) {
   char text[256];
   const char *first = w->ops[0]->name, *last = w->ops[w->op_count - 1]->name;
-  int n = w->op_count == 1 ? snprintf(text, sizeof text, "%s", first)
-                           : snprintf(text, sizeof text, "a window of %u ops, %s to %s",
-                                      w->op_count, first, last);
+  int n = w->op_count == 1
+              ? snprintf(text, sizeof text, "%s", first)
+              : snprintf(text, sizeof text, "a %s of %u ops, %s to %s",
+                         w->capture ? "compiled graph" : "window", w->op_count, first, last);
   return tt_arena_string(arena, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
 }
 

@@ -321,6 +321,8 @@ tt__window_t *tt__stream_window(int device);  // of the calling thread's current
 // results and adds what is known about it to a failure.
 tt_status_t tt__debug_after(const tt_call_t *call, const tt__instance_t *instance, tt_outs_t *outs,
                             tt_status_t status) TT_MUST_USE;
+// Waits for one storage's value and checks that it is finite where that is asked for.
+tt_status_t tt__debug_settle(tt_storage_t *storage) TT_MUST_USE;
 // TT_ATEN_HOST and TT_ATEN_MASKS ops (host.c).
 tt_status_t tt__host_call(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
 

@@ -306,27 +306,45 @@ static tt_status_t run_capture(tt_capture_t *c, const tt_tensor_t *inputs, tt_pr
 }
 
 static tt_status_t find_and_run(tt_programs_t *p, const tt_tensor_t *inputs, uint32_t count,
-                                tt__key_t *key, tt_program_run_t *run) {
+                                tt__key_t *key, tt_program_run_t *run, int *out_device) {
   if (!tt__key_inputs(key, inputs, count)) return tt__no_host_memory();
   const entry_t *e = find(p, key);
   if (!e) return TT_ERROR(NOT_FOUND, "capture: no program for these inputs yet");
   run->program = (uint32_t)(e - p->entries);
+  *out_device = e->capture->device;
   return run_capture(e->capture, inputs, run);
+}
+
+// Debug mode: a failure is told by the run itself.
+static tt_status_t wait_for(int device, tt_program_run_t *run) {
+  tt_status_t s = TT_OK_STATUS;
+  for (uint32_t i = 0; !s && i < run->storage_count; i++) s = tt__debug_settle(run->storages[i]);
+  s = tt_status_join(s, tt__check_all(device));
+  if (!s) return s;
+  tt__lock();
+  drop_storages(run);
+  tt__unlock();
+  return tt_status_annotate(s, "a compiled graph");
 }
 
 tt_status_t tt_programs_run(tt_programs_t *p, const tt_tensor_t *inputs, uint32_t count,
                             const uint64_t *words, uint32_t word_count, tt_program_run_t *out_run) {
   *out_run = (tt_program_run_t){.storages = out_run->few};
   TT_RETURN_IF_ERROR(tt__ready(0));
+  int device = 0;
   tt__key_t key;
   tt__key_init(&key);
   bool room = make_room(&key, word_count);
   if (room && word_count) memcpy(key.words, words, word_count * sizeof *words);
   key.count = word_count;
   tt__lock();
-  tt_status_t s = room ? find_and_run(p, inputs, count, &key, out_run) : tt__no_host_memory();
+  tt_status_t s =
+      room ? find_and_run(p, inputs, count, &key, out_run, &device) : tt__no_host_memory();
   tt__unlock();
   tt__key_deinit(&key);
+  if (__builtin_expect(!s && tt__engine.mode == TT_MODE_DEBUG, 0)) {
+    s = wait_for(device, out_run);
+  }
   if (s) tt_program_run_deinit(out_run);
   return s;
 }
