@@ -109,6 +109,9 @@ void fallback_run(const c10::OperatorHandle &op, torch::jit::Stack *stack, bool 
     constexpr DispatchKey structured = DispatchKey::CompositeExplicitAutogradNonFunctional;
     if (shadowed(structured)) return op.callBoxedForDispatchKey(structured, *stack);
   }
+  TORCH_CHECK_NOT_IMPLEMENTED(op.hasComputedKernelForDispatchKey(DispatchKey::CPU),
+                              op.operator_name(),
+                              " has no tpu kernel, and PyTorch has none for the CPU either");
   fallback_count(op);
   at::native::cpu_fallback(op, stack);
 }

@@ -234,6 +234,25 @@ def test_kaiser_window(arguments, dtype):
     agree(lambda d: torch.kaiser_window(*arguments, dtype=dtype, device=d), tolerance)
 
 
+def test_what_no_cpu_has_either_says_so():
+    q = torch.randn(2, 4, 8, 16, device="tpu")
+    torch.tpu.fallback_stats(reset=True)
+    with pytest.raises(NotImplementedError, match="efficient_attention.*none for the CPU either"):
+        torch.ops.aten._scaled_dot_product_efficient_attention(q, q, q, None, False)
+    assert torch._fused_sdp_choice(q, q, q) == 0
+    assert torch.tpu.fallback_stats() == {}
+
+
+def test_fallbacks_can_be_forbidden_for_sparse_tensors_too():
+    a = torch.eye(3).to("tpu").to_sparse()
+    torch.tpu.set_fallback("error")
+    try:
+        with pytest.raises(NotImplementedError, match="aten::_sparse_sparse_matmul"):
+            torch.sparse.mm(a, a)
+    finally:
+        torch.tpu.set_fallback("warn")
+
+
 def test_dlpack():
     t = torch.arange(6.0, device="tpu").reshape(2, 3).t()
     same = torch.from_dlpack(t)

@@ -146,6 +146,11 @@ def _left_aligned(t: Tensor, mask: Tensor) -> bool:
     return False
 
 
+@composes("_fused_sdp_choice")
+def _attention_choice(query, key, value, *rest, **options) -> int:
+    return 0  # SDPBackend.MATH: the device fuses attention by itself
+
+
 # --- histograms -----------------------------------------------------------------------------------
 
 
