@@ -182,6 +182,7 @@ TEST(host_scalars_are_inputs) {
     tt_program_run_deinit(&run);
   }
   EXPECT_FLOATS(&x, 12, 24);
+  tt_programs_destroy(programs);
   // Host data that is brought over meanwhile would be the same in every run.
   tt_capture_t *c;
   tensor_fix(&x);
