@@ -62,13 +62,12 @@ typedef enum tt_pjrt_code_e {
 } tt_pjrt_code_t;
 
 // Element types. X(plugin's number, ours)
-#define TT_PJRT_TYPES(X)                                                                        \
-  X(1, I1)                                                                                      \
-  X(2, S8)                                                                                      \
-  X(3, S16)                                                                                     \
-  X(4, S32)                                                                                     \
-  X(5, S64) X(6, U8) X(7, U16) X(8, U32) X(9, U64) X(10, F16) X(11, F32) X(12, F64) X(13, BF16) \
-      X(14, C64) X(15, C128) X(16, F8E5M2) X(17, F8E4M3FN) X(21, S4) X(22, U4)
+// clang-format off
+#define TT_PJRT_TYPES(X)                                                                       \
+  X(1, I1) X(2, S8) X(3, S16) X(4, S32) X(5, S64) X(6, U8) X(7, U16) X(8, U32) X(9, U64)       \
+  X(10, F16) X(11, F32) X(12, F64) X(13, BF16) X(14, C64) X(15, C128) X(16, F8E5M2)            \
+  X(17, F8E4M3FN) X(21, S4) X(22, U4)
+// clang-format on
 typedef int tt_pjrt_type_t;
 
 typedef enum tt_pjrt_host_semantics_e {
