@@ -3,7 +3,9 @@
     python bench/dist.py
 
 The two take turns at each size and the best of the repeats counts: both see the same machine.
-Prints microseconds a call and tpu_dist's share of gloo's time; below 1 tpu_dist is faster.
+Prints microseconds a call and tpu_dist's share of gloo's time; below 1 tpu_dist is faster. "cpu" is
+the same share of the processor time that a call takes of one rank, which other work on the machine
+changes less.
 """
 
 import argparse
@@ -21,14 +23,15 @@ import torch.distributed as dist
 SIZES = [1 << k for k in range(10, 27, 2)]  # bytes: 1 KB to 64 MB
 
 
-def seconds_a_call(t: torch.Tensor, number: int) -> float:
+def seconds_a_call(t: torch.Tensor, number: int) -> tuple[float, float]:
+    """Wall clock and processor time."""
     dist.barrier()
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     for _ in range(number):
         dist.all_reduce(t)
     if t.is_tpu:
         torch.tpu.synchronize()
-    return (time.perf_counter() - start) / number
+    return (time.perf_counter() - start) / number, (time.process_time() - used) / number
 
 
 def measure(sizes: list[int], repeats: int) -> list[dict]:
@@ -36,17 +39,19 @@ def measure(sizes: list[int], repeats: int) -> list[dict]:
     for size in sizes:
         number = max(2, min(200, (8 << 20) // size))
         on_tpu, on_cpu = torch.zeros(size // 4, device="tpu"), torch.zeros(size // 4)
-        times: dict[str, list[float]] = {"tpu_dist": [], "gloo": []}
+        times: dict[str, list[tuple[float, float]]] = {"tpu_dist": [], "gloo": []}
         for _ in range(repeats):
             times["tpu_dist"].append(seconds_a_call(on_tpu, number))
             times["gloo"].append(seconds_a_call(on_cpu, number))
-        ours, gloo = min(times["tpu_dist"][1:]), min(times["gloo"][1:])
+        (ours, our_cpu), (gloo, gloo_cpu) = (
+            [min(column) for column in zip(*times[name][1:])] for name in ("tpu_dist", "gloo")
+        )
         rows.append({"bytes": size, "tpu_dist_us": ours * 1e6, "gloo_us": gloo * 1e6})
-        rows[-1]["ratio"] = ours / gloo
+        rows[-1] |= {"ratio": ours / gloo, "cpu_ratio": our_cpu / gloo_cpu}
         if dist.get_rank() == 0:
             print(
                 f"{size >> 10:8d} KB  tpu_dist {ours * 1e6:10.1f} us  gloo {gloo * 1e6:10.1f} us"
-                f"  {ours / gloo:5.2f}x",
+                f"  {ours / gloo:5.2f}x  cpu {our_cpu / gloo_cpu:5.2f}x",
                 flush=True,
             )
     return rows

@@ -14,6 +14,8 @@ static const char *const kind_names[] = {"barrier",    "all_reduce", "reduce",
 
 // Below this many bytes every rank reduces everything: one step instead of two.
 #define SMALL_BYTES ((size_t)32 << 10)
+// From this many bytes on the ranks read each other's memory, where they may.
+#define PULL_BYTES ((size_t)256 << 10)
 
 typedef struct run_s {
   tt_group_t *group;
@@ -95,6 +97,22 @@ static tt_status_t begin(tt_group_t *group, tt_collective_kind_t kind, tt_dtype_
   return TT_OK_STATUS;
 }
 
+static tt_status_t run_step(void *context) { return step(context); }
+
+// Whether `bytes` (the same on every rank) are pulled; small ones go through the slots.
+static bool pulls(const run_t *run, size_t bytes) {
+  return run->group->pulls && run->group->size > 1 && bytes >= PULL_BYTES;
+}
+
+static tt_pull_t pull_of(run_t *run) {
+  return (tt_pull_t){.group = run->group,
+                     .what = run->what,
+                     .step = run_step,
+                     .context = run,
+                     .number = run->group->collectives,
+                     .element_bytes = run->element_bytes};
+}
+
 tt_status_t tt_group_barrier(tt_group_t *group) {
   run_t run;
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_BARRIER, TT_U8, TT_REDUCE_SUM, 0, 0, &run));
@@ -160,6 +178,10 @@ tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_o
   run_t run;
   TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_ALL_REDUCE, dtype, op, elements, 0, &run));
+  if (pulls(&run, elements * run.element_bytes)) {
+    tt_pull_t pull = pull_of(&run);
+    return tt__pull_all_reduce(&pull, dtype, op, in, out, elements);
+  }
   bool shared = group->size > 2 && elements * run.element_bytes > SMALL_BYTES;
   return reduce_all(&run, dtype, op, in, out, elements, shared);
 }
@@ -183,6 +205,10 @@ tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_redu
   TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_REDUCE_SCATTER, dtype, op, total, 0, &run));
   size_t size = run.element_bytes;
+  if (pulls(&run, total * size)) {
+    tt_pull_t pull = pull_of(&run);
+    return tt__pull_reduce_scatter(&pull, dtype, op, ins, out, elements[group->rank]);
+  }
   size_t chunk = TT_SLOT_BYTES / group->size / TT_CACHE_LINE * TT_CACHE_LINE / size;
   const void **parts = tt_alloc(sizeof *parts * group->size);
   if (!parts) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run.what);
@@ -207,17 +233,21 @@ tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_redu
 // --- data movement
 // ----------------------------------------------------------------------------------
 
-tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, void *data, size_t elements,
-                               uint32_t root) {
+tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, const void *in, void *out,
+                               size_t elements, uint32_t root) {
   run_t run;
   TT_RETURN_IF_ERROR(
       begin(group, TT_COLLECTIVE_BROADCAST, dtype, TT_REDUCE_SUM, elements, root, &run));
   size_t bytes = elements * run.element_bytes, at = 0;
+  if (pulls(&run, bytes)) {
+    tt_pull_t pull = pull_of(&run);
+    return tt__pull_broadcast(&pull, in, out, elements, root);
+  }
   do {
     size_t n = min_size(TT_SLOT_BYTES, bytes - at);
-    if (group->rank == root) copy(own_next(&run), (char *)data + at, n);
+    if (group->rank == root) copy(own_next(&run), (const char *)in + at, n);
     TT_RETURN_IF_ERROR(step(&run));
-    if (group->rank != root) copy((char *)data + at, slot(&run, root), n);
+    if (group->rank != root) copy((char *)out + at, slot(&run, root), n);
     at += n;
   } while (at < bytes);
   return TT_OK_STATUS;
@@ -251,6 +281,10 @@ tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void 
   size_t total = 0;
   for (uint32_t k = 0; k < group->size; k++) total += elements[k];
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_ALL_GATHER, dtype, TT_REDUCE_SUM, total, 0, &run));
+  if (pulls(&run, total * run.element_bytes)) {
+    tt_pull_t pull = pull_of(&run);
+    return tt__pull_all_gather(&pull, in, outs, elements);
+  }
   return gather_all(&run, in, outs, elements);
 }
 

@@ -37,8 +37,9 @@ tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_o
                                 const void *in, void *out, size_t elements) TT_MUST_USE;
 tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
                             void *out, size_t elements, uint32_t root) TT_MUST_USE;
-tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, void *data, size_t elements,
-                               uint32_t root) TT_MUST_USE;
+// The root gives `in`, the others get `out`.
+tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, const void *in, void *out,
+                               size_t elements, uint32_t root) TT_MUST_USE;
 // outs[k] receives rank k's array of elements[k] elements (they may differ; all ranks pass the same
 // list).
 tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void *in,

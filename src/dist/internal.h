@@ -48,7 +48,9 @@ typedef struct tt_control_s {
   tt_counter_t
       posted;  // steps this rank has published; posting step k says it is done reading k - 1
   _Atomic uint32_t state;
+  pid_t pid;                          // the owner's
   tt_collective_header_t headers[2];  // by the collective's parity
+  uint64_t places[2][2];              // likewise: where its input and output are (pull.c)
 } tt_control_t;
 
 typedef struct tt_stashed_s {
@@ -76,6 +78,7 @@ struct tt_group_s {
   uint32_t step;         // steps posted so far
   uint64_t collectives;  // collectives begun so far
   int fd;
+  bool pulls;  // ranks may read each other's memory
   uint32_t spins;
   tt_peer_t *peers;
   _Atomic(tt_status_t) broken;  // the first failure; sticks
@@ -106,6 +109,30 @@ tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what
 tt_status_t tt__group_check(tt_group_t *group) TT_MUST_USE;
 // Breaks the group (unless it is) and returns `status` for the caller.
 tt_status_t tt__group_break(tt_group_t *group, tt_status_t status) TT_MUST_USE;
+
+// --- pull.c
+enum { TT_PLACE_IN, TT_PLACE_OUT };
+// Whether the peer's memory can be read: copies `bytes` from its address.
+tt_status_t tt__pull(tt_group_t *group, uint32_t peer, uint64_t from, void *to, size_t bytes,
+                     const char *what) TT_MUST_USE;
+// One collective on arrays in every rank's own memory. The places are published; each begins with a
+// step and ends with one, between which nobody's arrays go away.
+typedef struct tt_pull_s {
+  tt_group_t *group;
+  const char *what;
+  tt_status_t (*step)(void *context);
+  void *context;
+  uint64_t number;  // the collective's
+  size_t element_bytes;
+} tt_pull_t;
+tt_status_t tt__pull_all_reduce(const tt_pull_t *pull, tt_dtype_t dtype, tt_reduce_op_t op,
+                                const void *in, void *out, size_t elements) TT_MUST_USE;
+tt_status_t tt__pull_reduce_scatter(const tt_pull_t *pull, tt_dtype_t dtype, tt_reduce_op_t op,
+                                    const void *const *ins, void *out, size_t elements) TT_MUST_USE;
+tt_status_t tt__pull_all_gather(const tt_pull_t *pull, const void *in, void *const *outs,
+                                const size_t *elements) TT_MUST_USE;
+tt_status_t tt__pull_broadcast(const tt_pull_t *pull, const void *in, void *out, size_t elements,
+                               uint32_t root) TT_MUST_USE;
 
 static inline tt_ring_t *tt__ring(const tt_group_t *group, uint32_t owner, uint32_t sender) {
   return (tt_ring_t *)(void *)(group->peers[owner].rings +

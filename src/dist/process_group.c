@@ -25,7 +25,10 @@ struct tt_process_group_s {
 typedef struct side_s {
   tt_tensor_t tensor;
   tt_snapshot_t *snapshot;  // inputs: the dense value at submission
-  char *host;
+  const char *from;         // inputs: the value, in the device's own memory (held) or staged
+  char *to;                 // what gets new contents: where they are written, likewise
+  bool held;
+  tt_buffer_t *made;  // the device memory that `to` is
   size_t elements, bytes;
   int64_t dims[2 * 16];
 } side_t;
@@ -56,6 +59,8 @@ static size_t elements_of(const tt_tensor_t *t) {
 static void task_destroy(task_t *task) {
   for (uint32_t i = 0; i < task->in_count + task->out_count; i++) {
     side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
+    if (side->held) tt_snapshot_drop(side->snapshot);
+    tt_buffer_release(side->made);
     tt_snapshot_release(side->snapshot);
     if (side->tensor.storage) tt_storage_release(side->tensor.storage);
   }
@@ -195,28 +200,31 @@ static tt_status_t task_fill(task_t *task, const tt_job_t *job) {
 // --- running one
 // -----------------------------------------------------------------------------------
 
-// One pointer a rank into a list's staging memory (`single` tensor: its parts).
-static void pointers(const task_t *task, char **out, const side_t *sides, uint32_t count,
+// One pointer a rank into a list's memory (`single` tensor: its parts).
+static void pointers(const task_t *task, const char **out, const side_t *sides, uint32_t count,
                      const size_t *lengths) {
   uint32_t size = tt_group_size(task->owner->group);
   size_t at = 0, element = tt_dtype_size(task->dtype);
   for (uint32_t k = 0; k < size; k++) {
-    out[k] = count == 0 ? NULL : count == 1 ? sides->host + at * element : sides[k].host;
+    const side_t *side = &sides[count == 1 ? 0 : k];
+    const char *data = count == 0 ? NULL : side->snapshot ? side->from : side->to;
+    out[k] = data && count == 1 ? data + at * element : data;
     at += lengths[k];
   }
 }
 
 static tt_status_t run_each(const task_t *task, tt_group_t *g) {
   for (uint32_t i = 0; i < task->in_count; i++) {
-    char *data = task->ins[i].host;
+    const char *in = task->ins[i].from;
+    char *out = task->ins[i].to;
     size_t n = task->ins[i].elements;
     tt_status_t status = TT_OK_STATUS;
     if (task->kind == TT_JOB_ALL_REDUCE) {
-      status = tt_group_all_reduce(g, task->dtype, task->op, data, data, n);
+      status = tt_group_all_reduce(g, task->dtype, task->op, in, out, n);
     } else if (task->kind == TT_JOB_REDUCE) {
-      status = tt_group_reduce(g, task->dtype, task->op, data, data, n, task->root);
+      status = tt_group_reduce(g, task->dtype, task->op, in, out, n, task->root);
     } else {
-      status = tt_group_broadcast(g, task->dtype, data, n, task->root);
+      status = tt_group_broadcast(g, task->dtype, in, out, n, task->root);
     }
     TT_RETURN_IF_ERROR(status);
   }
@@ -226,29 +234,29 @@ static tt_status_t run_each(const task_t *task, tt_group_t *g) {
 static tt_status_t run_messages(const task_t *task, tt_group_t *g, uint32_t *out_source) {
   for (uint32_t i = 0; i < task->in_count; i++) {
     const side_t *side = &task->ins[i];
-    TT_RETURN_IF_ERROR(tt_group_send(g, side->host, side->bytes, task->root, task->tag));
+    TT_RETURN_IF_ERROR(tt_group_send(g, side->from, side->bytes, task->root, task->tag));
   }
   for (uint32_t i = 0; i < task->out_count; i++) {
     side_t *side = &task->outs[i];
     *out_source = task->root;
     TT_RETURN_IF_ERROR(task->kind == TT_JOB_RECEIVE_ANY
-                           ? tt_group_receive_any(g, side->host, side->bytes, task->tag, out_source)
-                           : tt_group_receive(g, side->host, side->bytes, task->root, task->tag));
+                           ? tt_group_receive_any(g, side->to, side->bytes, task->tag, out_source)
+                           : tt_group_receive(g, side->to, side->bytes, task->root, task->tag));
   }
   return TT_OK_STATUS;
 }
 
 static tt_status_t run_lists(const task_t *task, tt_group_t *g) {
   uint32_t size = tt_group_size(g);
-  char **ins = tt_alloc(2 * sizeof(char *) * size);
+  const char **ins = tt_alloc(2 * sizeof(char *) * size);
   if (!ins) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for %u pointers", size);
-  char **outs = ins + size;
+  const char **outs = ins + size;
   pointers(task, ins, task->ins, task->in_count, task->in_splits);
   pointers(task, outs, task->outs, task->out_count, task->out_splits);
   const void *const *in_list = (const void *const *)(const void *)ins;
   void *const *out_list = (void *const *)(void *)outs;
-  const char *in = task->in_count ? task->ins[0].host : NULL;
-  char *out = task->out_count ? task->outs[0].host : NULL;
+  const char *in = task->in_count ? task->ins[0].from : NULL;
+  char *out = task->out_count ? task->outs[0].to : NULL;
   tt_status_t status = TT_OK_STATUS;
   if (task->kind == TT_JOB_ALL_GATHER) {
     status = tt_group_all_gather(g, task->dtype, in, out_list, task->out_splits);
@@ -268,33 +276,63 @@ static tt_status_t run_lists(const task_t *task, tt_group_t *g) {
 
 // Which of the job's tensors get new contents: the inputs themselves where outs are not given
 // apart.
-static tt_status_t write_back(task_t *task) {
-  bool each = task->kind == TT_JOB_ALL_REDUCE || task->kind == TT_JOB_BROADCAST ||
-              (task->kind == TT_JOB_REDUCE && task->root == tt_group_rank(task->owner->group));
-  side_t *sides = each ? task->ins : task->outs;
-  uint32_t count = each ? task->in_count : task->out_count;
+static side_t *written(const task_t *task, uint32_t *out_count) {
+  bool root = task->root == tt_group_rank(task->owner->group);
+  bool each = task->kind == TT_JOB_ALL_REDUCE || (task->kind == TT_JOB_BROADCAST && !root) ||
+              (task->kind == TT_JOB_REDUCE && root);
+  *out_count = each ? task->in_count : task->out_count;
+  return each ? task->ins : task->outs;
+}
+
+static tt_status_t write_back(const task_t *task) {
+  uint32_t count;
+  side_t *sides = written(task, &count);
   for (uint32_t i = 0; i < count; i++) {
-    TT_RETURN_IF_ERROR(tt_eager_upload(&sides[i].tensor, sides[i].host));
+    tt_buffer_t *made = sides[i].made;
+    sides[i].made = NULL;
+    TT_RETURN_IF_ERROR(made ? tt_eager_replace(&sides[i].tensor, made)
+                            : tt_eager_upload(&sides[i].tensor, sides[i].to));
   }
   return TT_OK_STATUS;
 }
 
-// Gives every side its place in the lane's memory and reads the inputs into theirs.
+static char *carve(char **at, size_t bytes) {
+  char *here = *at;
+  *at += tt_align_up(bytes, 64);
+  return here;
+}
+
+// Gives every side its place: the device's own memory where that is the host's, else the lane's,
+// which inputs are read into.
 static tt_status_t stage(task_t *task) {
+  uint32_t count;
+  side_t *sides = written(task, &count);
   size_t total = 64;
-  for (uint32_t i = 0; i < task->in_count; i++) total += tt_align_up(task->ins[i].bytes, 64);
-  for (uint32_t i = 0; i < task->out_count; i++) total += tt_align_up(task->outs[i].bytes, 64);
+  for (uint32_t i = 0; i < task->in_count; i++) {
+    side_t *side = &task->ins[i];
+    const void *data = NULL;
+    TT_RETURN_IF_ERROR(tt_snapshot_hold(side->snapshot, &data));
+    side->from = data;
+    side->held = data != NULL;
+    if (!data) total += tt_align_up(side->bytes, 64);
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    void *data = NULL;
+    TT_RETURN_IF_ERROR(tt_eager_allocate(&sides[i].tensor, &data, &sides[i].made));
+    sides[i].to = data;
+    if (!data) total += tt_align_up(sides[i].bytes, 64);
+  }
   char *at = tt_lane_scratch(task->runs_on, total);
   if (!at) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no host memory for %zu bytes", total);
   for (uint32_t i = 0; i < task->in_count; i++) {
     side_t *side = &task->ins[i];
-    side->host = at;
-    at += tt_align_up(side->bytes, 64);
-    TT_RETURN_IF_ERROR(tt_snapshot_read(side->snapshot, side->host, side->bytes));
+    if (side->held) continue;
+    char *place = carve(&at, side->bytes);
+    side->from = place;
+    TT_RETURN_IF_ERROR(tt_snapshot_read(side->snapshot, place, side->bytes));
   }
-  for (uint32_t i = 0; i < task->out_count; i++) {
-    task->outs[i].host = at;
-    at += tt_align_up(task->outs[i].bytes, 64);
+  for (uint32_t i = 0; i < count; i++) {
+    if (!sides[i].made) sides[i].to = carve(&at, sides[i].bytes);
   }
   return TT_OK_STATUS;
 }

@@ -110,6 +110,11 @@ DEFINE_REDUCE(c64, float complex, float complex, SAME, SAME,
 DEFINE_REDUCE(c128, double complex, double complex, SAME, SAME,
               ACCUMULATE_ARITHMETIC(double complex, acc, x, n))
 
+// The gradients of two ranks: as fast as memory is, without a pass through accumulators.
+static void add_f32(float *out, const float *a, const float *b, size_t elements) {
+  for (size_t i = 0; i < elements; i++) out[i] = a[i] + b[i];
+}
+
 void tt_reduce(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *const *ins,
                uint32_t count_in, size_t elements) {
   typedef void (*fn_t)(tt_reduce_op_t, void *, const void *const *, uint32_t, size_t);
@@ -122,6 +127,10 @@ void tt_reduce(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *const
       [TT_F32] = reduce_f32,     [TT_F64] = reduce_f64,   [TT_C64] = reduce_c64,
       [TT_C128] = reduce_c128,
   };
+  if (dtype == TT_F32 && op == TT_REDUCE_SUM && count_in == 2) {
+    add_f32(out, ins[0], ins[1], elements);
+    return;
+  }
   if (dtype == TT_I1) {  // booleans: sum is or, product is and
     op = op == TT_REDUCE_SUM ? TT_REDUCE_BOR : op == TT_REDUCE_PRODUCT ? TT_REDUCE_BAND : op;
   }

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,7 +19,13 @@
 typedef struct address_s {
   tt_record_t record;
   int64_t pid, fd;
+  uint64_t control;  // where its owner has the segment
 } address_t;
+
+typedef struct mapped_s {
+  tt_record_t record;
+  uint64_t pulls;
+} mapped_t;
 
 static tt_status_t map_segment(tt_group_t *group, uint32_t rank, int fd) {
   void *base = mmap(NULL, group->segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -83,9 +92,30 @@ static tt_status_t is_gone(void *context, uint32_t name) {
   return TT_OK_STATUS;
 }
 
+// May this rank read its peers' memory? TORCHTPU_DIST_PULL=0 says no.
+static bool can_pull(tt_group_t *group, const address_t *all) {
+  const char *wanted = getenv("TORCHTPU_DIST_PULL");
+  if (wanted && strcmp(wanted, "0") == 0) return false;
+  for (uint32_t k = 0; k < group->size; k++) {
+    pid_t pid = 0;
+    if (k == group->rank) continue;
+    uint64_t from = all[group->peers[k].name].control + offsetof(tt_control_t, pid);
+    tt_status_t status = tt__pull(group, k, from, &pid, sizeof pid, "meeting");
+    tt_status_release(status);
+    if (status || pid != group->peers[k].pid) return false;
+  }
+  return true;
+}
+
 static tt_status_t connect_peers(tt_group_t *group, const tt_meeting_t *meeting) {
   tt_status_t status = make_own_segment(group);
-  address_t mine = {.pid = getpid(), .fd = group->fd};
+  tt_control_t *control = group->peers[group->rank].control;
+  address_t mine = {.pid = getpid(), .fd = group->fd, .control = (uint64_t)(uintptr_t)control};
+  if (control) control->pid = getpid();
+#ifdef PR_SET_PTRACER
+  // Where the system lets only parents read a process's memory: what the launcher started may.
+  (void)prctl(PR_SET_PTRACER, (unsigned long)getppid(), 0, 0, 0);
+#endif
   address_t *all = tt_alloc(sizeof *all * meeting->size);
   if (!all) status = tt_status_join(status, TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory"));
   status = tt_meeting_round(meeting, "memory", status, &mine.record, sizeof mine, all, NULL, NULL);
@@ -97,8 +127,13 @@ static tt_status_t connect_peers(tt_group_t *group, const tt_meeting_t *meeting)
     if (k != group->rank) status = open_peer(group, k, &all[group->peers[k].name]);
   }
   // Everyone learns whether everyone is connected before anyone goes on.
-  status = tt_meeting_round(meeting, "mapped", status, &mine.record, sizeof mine.record, all,
+  mapped_t mapped = {.pulls = !status && can_pull(group, all)}, *others = (mapped_t *)(void *)all;
+  status = tt_meeting_round(meeting, "mapped", status, &mapped.record, sizeof mapped, others,
                             is_gone, group);
+  group->pulls = true;
+  for (uint32_t k = 0; !status && k < group->size; k++) {
+    group->pulls = group->pulls && others[group->peers[k].name].pulls;
+  }
   tt_free(all);
   return status;
 }

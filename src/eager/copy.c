@@ -139,6 +139,25 @@ tt_status_t tt_eager_upload(const tt_tensor_t *dst, const void *host) {
   return s;
 }
 
+tt_status_t tt_eager_allocate(const tt_tensor_t *dst, void **out_data, tt_buffer_t **out_buffer) {
+  int device = tt_storage_device(dst->storage);
+  *out_data = NULL;
+  *out_buffer = NULL;
+  TT_RETURN_IF_ERROR(tt__ready(device));
+  if (!fills_storage(dst) || dense_bytes(dst) == 0) return TT_OK_STATUS;
+  tt_type_t type = dense_type(dst);
+  tt_status_t s =
+      tt_buffer_allocate(tt__engine.client, (uint32_t)device, &type, out_data, out_buffer);
+  if (tt_status_code(s) != TT_OUT_OF_MEMORY) return s;
+  tt_status_release(s);
+  return TT_OK_STATUS;
+}
+
+tt_status_t tt_eager_replace(const tt_tensor_t *dst, tt_buffer_t *buffer) {
+  tt_type_t type = dense_type(dst);
+  return set_buffer(dst->storage, &type, buffer);
+}
+
 // The version that is exactly the tensor's dense bytes, settled and retained (so that nobody
 // donates its buffer); NULL where there is none. *out_unwritten: the storage was never written.
 static tt_status_t plain_version(const tt_tensor_t *t, tt__version_t **out_version,
@@ -207,6 +226,17 @@ tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) 
   tt_status_t s = tt_buffer_read(snapshot->version->buffer, host, bytes);
   return tt_status_join(tt__check_all(snapshot->device), s);
 }
+
+tt_status_t tt_snapshot_hold(tt_snapshot_t *snapshot, const void **out_data) {
+  *out_data = NULL;
+  if (!snapshot->version) return TT_OK_STATUS;
+  tt_status_t s = tt_buffer_hold(snapshot->version->buffer, out_data);
+  s = tt_status_join(tt__check_all(snapshot->device), s);
+  if (s && *out_data) tt_buffer_drop(snapshot->version->buffer);
+  return s;
+}
+
+void tt_snapshot_drop(tt_snapshot_t *snapshot) { tt_buffer_drop(snapshot->version->buffer); }
 
 void tt_snapshot_release(tt_snapshot_t *snapshot) {
   if (!snapshot) return;

@@ -117,6 +117,16 @@ tt_status_t tt_eager_item(const tt_tensor_t *src, tt_number_t *out_number) TT_MU
 typedef struct tt_snapshot_s tt_snapshot_t;
 tt_status_t tt_eager_snapshot(const tt_tensor_t *src, tt_snapshot_t **out_snapshot) TT_MUST_USE;
 tt_status_t tt_snapshot_read(tt_snapshot_t *snapshot, void *host, size_t bytes) TT_MUST_USE;
+// Where device memory is the host's own: waits and gives the value's memory itself, which stays as
+// it is until the drop. Elsewhere *out_data is NULL and nothing is to be dropped.
+tt_status_t tt_snapshot_hold(tt_snapshot_t *snapshot, const void **out_data) TT_MUST_USE;
+void tt_snapshot_drop(tt_snapshot_t *snapshot);
+// A new value for the storage that `dst` fills, in the making: the caller writes dense row-major
+// data and gives the buffer to tt_eager_replace, or releases it. *out_data is NULL where only an
+// upload will do: device memory is not the host's or is short, or dst is part of its storage.
+tt_status_t tt_eager_allocate(const tt_tensor_t *dst, void **out_data,
+                              tt_buffer_t **out_buffer) TT_MUST_USE;
+tt_status_t tt_eager_replace(const tt_tensor_t *dst, tt_buffer_t *buffer) TT_MUST_USE;
 void tt_snapshot_release(tt_snapshot_t *snapshot);  // NULL-safe
 
 // --- captured programs ---------------------------------------------------------------------------

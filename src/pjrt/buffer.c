@@ -169,6 +169,34 @@ tt_status_t tt_buffer_create(tt_client_t *client, uint32_t device, const tt_type
   return TT_OK_STATUS;
 }
 
+tt_status_t tt_buffer_hold(tt_buffer_t *buffer, const void **out_data) {
+  tt_client_t *client = buffer->client;
+  *out_data = NULL;
+  if (!client->ext) return TT_OK_STATUS;
+  return tt__plugin_status(client->plugin, client->ext->hold(buffer->handle, out_data));
+}
+
+void tt_buffer_drop(tt_buffer_t *buffer) { buffer->client->ext->drop(buffer->handle); }
+
+tt_status_t tt_buffer_allocate(tt_client_t *client, uint32_t device, const tt_type_t *type,
+                               void **out_data, tt_buffer_t **out_buffer) {
+  *out_buffer = NULL;
+  *out_data = NULL;
+  TT_RETURN_IF_ERROR(tt__client_check_device(client, device));
+  if (!client->ext) return TT_OK_STATUS;
+  tt_buffer_t *buffer = tt__buffer_wrap(client, device, NULL);
+  if (!buffer) return TT_ERROR(OUT_OF_MEMORY, "no memory for a buffer");
+  buffer->bytes = tt_type_bytes(type);
+  tt_status_t status = tt__plugin_status(
+      client->plugin,
+      client->ext->allocate(client->devices[device].handle, type, out_data, &buffer->handle));
+  if (status)
+    tt__buffer_unwrap(buffer);
+  else
+    *out_buffer = buffer;
+  return status;
+}
+
 // The row-major layout is asked for: a plugin's own may be any.
 static tt_status_t download(tt_buffer_t *buffer, void *data, size_t size) {
   const tt_plugin_t *plugin = buffer->client->plugin;

@@ -61,6 +61,13 @@ void tt_buffer_retain(tt_buffer_t *buffer);
 void tt_buffer_release(tt_buffer_t *buffer);  // memory goes back when pending work is done with it
 // Waits for the buffer and copies it out, dense row-major; size must be the array's bytes.
 tt_status_t tt_buffer_read(tt_buffer_t *buffer, void *data, size_t size) TT_MUST_USE;
+// Where device memory is the host's own (the software TPU; else *out_data is NULL and nothing is
+// done): waits for the buffer and gives its memory, which nobody writes or frees until the drop.
+tt_status_t tt_buffer_hold(tt_buffer_t *buffer, const void **out_data) TT_MUST_USE;
+void tt_buffer_drop(tt_buffer_t *buffer);
+// The same for a new buffer that the caller fills before anybody else sees it.
+tt_status_t tt_buffer_allocate(tt_client_t *client, uint32_t device, const tt_type_t *type,
+                               void **out_data, tt_buffer_t **out_buffer) TT_MUST_USE;
 tt_status_t tt_buffer_await(tt_buffer_t *buffer) TT_MUST_USE;
 bool tt_buffer_is_ready(tt_buffer_t *buffer);
 tt_status_t tt_buffer_copy_to_device(tt_buffer_t *buffer, uint32_t device,

@@ -51,6 +51,12 @@ typedef struct tt_soft_ext_s {
   void (*reset_peak)(void *device);
   void (*trim)(void *device);  // unused memory back to the system
   void (*install_library)(const tt_library_t *library);
+  // The array's own memory, once its value is there; nobody writes or frees it until `drop`.
+  tt_pjrt_error_t *(*hold)(void *buffer, const void **out_data);
+  void (*drop)(void *buffer);
+  // An array whose memory the caller fills before anybody else sees it.
+  tt_pjrt_error_t *(*allocate)(void *device, const tt_type_t *type, void **out_data,
+                               void **out_buffer);
 } tt_soft_ext_t;
 
 #endif  // TT_SOFTTPU_EXT_H_

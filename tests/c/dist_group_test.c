@@ -146,7 +146,7 @@ static void every_dtype(tt_group_t *group) {
 static void data_movement(tt_group_t *group) {
   uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
   int32_t word = rank == 1 ? 77 : 0;
-  EXPECT_OK(tt_group_broadcast(group, TT_S32, &word, 1, 1));
+  EXPECT_OK(tt_group_broadcast(group, TT_S32, &word, &word, 1, 1));
   EXPECT_INT(word, 77);
   // uneven all_gather: rank k has k + 1 elements
   int32_t mine[MOST], got[MOST][MOST];
@@ -178,6 +178,37 @@ static void data_movement(tt_group_t *group) {
   EXPECT_INT(word, rank);
   EXPECT_OK(tt_group_reduce(group, TT_S32, TT_REDUCE_MAX, &mine[0], &word, 1, size - 1));
   if (rank == size - 1) EXPECT_INT(word, 10 * (size - 1));
+}
+
+// Arrays longer than a slot, of uneven lengths.
+static void large_movement(tt_group_t *group) {
+  enum { LONG = 300001 };
+  uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
+  int32_t *mine = malloc(MOST * LONG * sizeof *mine), *got = malloc(MOST * LONG * sizeof *got);
+  size_t counts[MOST], wrong = 0;
+  void *outs[MOST];
+  const void *ins[MOST];
+  for (size_t i = 0; i < MOST * LONG; i++) mine[i] = (int32_t)(i % 1000 + 1000 * rank);
+  for (uint32_t k = 0; k < size; k++) {
+    counts[k] = LONG - k;
+    outs[k] = got + k * LONG;
+    ins[k] = mine + k * LONG;
+  }
+  EXPECT_OK(tt_group_all_gather(group, TT_S32, mine, outs, counts));
+  for (uint32_t k = 0; k < size; k++) {
+    for (size_t i = 0; i < counts[k]; i++)
+      wrong += got[k * LONG + i] != (int32_t)(i % 1000 + 1000 * k);
+  }
+  EXPECT_INT(wrong, 0);
+  EXPECT_OK(tt_group_reduce_scatter(group, TT_S32, TT_REDUCE_MAX, ins, got, counts));
+  for (size_t i = 0; i < counts[rank]; i++)
+    wrong += got[i] != (int32_t)((i + rank * LONG) % 1000 + 1000 * (size - 1));
+  EXPECT_INT(wrong, 0);
+  EXPECT_OK(tt_group_broadcast(group, TT_S32, mine, got, LONG, 1));
+  for (size_t i = 0; rank != 1 && i < LONG; i++) wrong += got[i] != (int32_t)(i % 1000 + 1000);
+  EXPECT_INT(wrong, 0);
+  free(mine);
+  free(got);
 }
 
 static void point_to_point(tt_group_t *group) {
@@ -266,8 +297,19 @@ TEST(collectives) {
   run(2, 60, data_movement);
   run(3, 60, data_movement);
   run(4, 60, data_movement);
+  run(2, 60, large_movement);
+  run(4, 60, large_movement);
   run(2, 60, point_to_point);
   run(3, 60, point_to_point);
+}
+
+// The slots carry large arrays where the ranks may not read each other's memory.
+TEST(without_pulling) {
+  setenv("TORCHTPU_DIST_PULL", "0", 1);
+  for (uint32_t size = 2; size <= MOST; size++) run(size, 60, all_reduce_sizes);
+  run(2, 60, large_movement);
+  run(3, 60, large_movement);
+  unsetenv("TORCHTPU_DIST_PULL");
 }
 
 TEST(failures) {
@@ -279,4 +321,4 @@ TEST(failures) {
   run(3, 60, abortion);
 }
 
-TEST_MAIN(meetings, collectives, failures)
+TEST_MAIN(meetings, collectives, without_pulling, failures)

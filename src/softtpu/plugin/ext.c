@@ -49,6 +49,21 @@ static tt_pjrt_error_t *read(void *buffer, void *data, size_t size) {
   return NULL;
 }
 
+static tt_pjrt_error_t *hold(void *buffer, const void **out_data) {
+  return tt__soft_error(tt_array_hold(buffer, out_data));
+}
+
+static void drop(void *buffer) { tt_array_drop(buffer); }
+
+static tt_pjrt_error_t *allocate(void *device, const tt_type_t *type, void **out_data,
+                                 void **out_buffer) {
+  tt_array_t *array;
+  TT_SOFT_RETURN_IF_ERROR(tt_array_create(&((tt_soft_device_t *)device)->device, type, &array));
+  *out_data = array->data;
+  *out_buffer = array;
+  return NULL;
+}
+
 static tt_pjrt_error_t *await(void *buffer) {
   tt_array_t *array = buffer;
   TT_SOFT_RETURN_IF_ERROR(tt_device_check());
@@ -117,4 +132,7 @@ const tt_soft_ext_t tt__soft_ext = {
     .reset_peak = reset_peak,
     .trim = trim,
     .install_library = tt_library_install,
+    .hold = hold,
+    .drop = drop,
+    .allocate = allocate,
 };
