@@ -27,9 +27,10 @@ from torchtpu import tpu  # noqa: E402  (needs the registered device)
 
 _load.attach(tpu)
 
-from torchtpu import _default  # noqa: E402  (needs torch.tpu)
+from torchtpu import _default, _launcher  # noqa: E402  (need torch.tpu)
 
 _default.apply_environment()
+_launcher.install()
 
 
 def __getattr__(name: str):
