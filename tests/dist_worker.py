@@ -679,6 +679,123 @@ def checkpoint(rank: int, size: int) -> None:
     close({k: v.full_tensor() for k, v in other.state_dict().items()}, make_model().state_dict())
 
 
+@case(modes=("strict",))
+def fsdp2_cpu_offload(rank: int, size: int) -> None:
+    """Parameters and optimizer live on the CPU, each layer's work is on the device."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import CPUOffloadPolicy, fully_shard
+
+    model = make_model()
+    fully_shard(model, mesh=init_device_mesh("tpu", (size,)), offload_policy=CPUOffloadPolicy())
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for x, y in batches(3):
+        nn.functional.mse_loss(model(share(x, rank, size)), share(y, rank, size)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert all(p.device.type == "cpu" for p in model.parameters())
+    close({k: v.to("tpu").full_tensor() for k, v in model.state_dict().items()}, train_alone(3))
+
+
+@case(modes=("strict",))
+def pipelines(rank: int, size: int) -> None:
+    """Two stages, each on its rank: the gradients are those of the whole model."""
+    from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+    x, y = batches(1)[0]
+    alone = make_model()
+    nn.functional.mse_loss(alone(x), y).backward()
+    for schedule in (ScheduleGPipe, Schedule1F1B):
+        whole = make_model()
+        part = whole[:2] if rank == 0 else whole[2:]
+        stage = PipelineStage(part.to("tpu"), rank, size, torch.device("tpu"))
+        run = schedule(stage, n_microbatches=4, loss_fn=nn.functional.mse_loss)
+        if rank == 0:
+            run.step(x.to("tpu"))
+        else:
+            losses: list[torch.Tensor] = []
+            run.step(target=y.to("tpu"), losses=losses)
+            assert len(losses) == 4
+        want = (alone[:2] if rank == 0 else alone[2:]).parameters()
+        for p, q in zip(part.parameters(), want, strict=True):
+            same(p.grad, q.grad, rtol=1e-4, atol=1e-6)
+
+
+@case(modes=("strict",))
+def sampler(rank: int, size: int) -> None:
+    """DistributedSampler: the ranks' batches are the data set, each sample once."""
+    from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+    samples = TensorDataset(torch.arange(12))
+    shares = DistributedSampler(samples, shuffle=True, seed=5)
+    seen = []
+    for epoch in range(2):
+        shares.set_epoch(epoch)
+        mine = torch.cat([b for (b,) in DataLoader(samples, batch_size=2, sampler=shares)])
+        everyones = torch.empty(12, dtype=torch.int64, device="tpu")
+        dist.all_gather_into_tensor(everyones, mine.to("tpu"))
+        assert sorted(everyones.tolist()) == list(range(12))
+        seen.append(everyones.tolist())
+    assert seen[0] != seen[1]
+
+
+@case(sizes=(3,), modes=("strict",))
+def checkpoint_of_another_size(rank: int, size: int) -> None:
+    """Saved by two ranks, loaded by three."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    where = [tempfile.mkdtemp() if rank == 0 else None]
+    dist.broadcast_object_list(where, src=0)
+    pair = DeviceMesh("tpu", [0, 1])
+    if rank < 2:
+        model = make_model().to("tpu")
+        fully_shard(model, mesh=pair)
+        dcp.save(model.state_dict(), checkpoint_id=where[0], process_group=pair.get_group())
+    dist.barrier()
+    other = make_model().to("tpu")
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    fully_shard(other, mesh=init_device_mesh("tpu", (size,)))
+    state = other.state_dict()
+    dcp.load(state, checkpoint_id=where[0])
+    other.load_state_dict(state)
+    close({k: v.full_tensor() for k, v in other.state_dict().items()}, make_model().state_dict())
+
+
+@case(modes=("strict",))
+def compiled_functional(rank: int, size: int) -> None:
+    """Functional collectives inside torch.compile(backend="tpu")."""
+    import torch.distributed._functional_collectives as fc
+
+    group = dist.group.WORLD
+
+    def function(t: torch.Tensor) -> torch.Tensor:
+        total = fc.all_reduce(t * 2, "sum", group)
+        return fc.all_gather_tensor(total + 1, 0, group)
+
+    got = torch.compile(function, backend="tpu")(data(rank).to("tpu"))
+    same(got + 0, torch.cat([2 * sum(everyone(size)) + 1] * size))
+
+
+@case(modes=("strict", "defer_and_fuse"))
+def ranks_run_different_programs(rank: int, size: int) -> None:
+    """Rank 0 evaluates, logs and saves while the other goes on to the next step's collective."""
+    torch.manual_seed(0)
+    model = nn.parallel.DistributedDataParallel(make_model().to("tpu"))
+    for x, y in batches(3):
+        nn.functional.mse_loss(model(share(x, rank, size)), share(y, rank, size)).backward()
+        if rank == 0:
+            with torch.no_grad(), tempfile.TemporaryFile() as file:
+                accuracy = (model.module(x.to("tpu")).argmax(1) == y.argmax(1).to("tpu")).sum()
+                assert 0 <= accuracy.item() <= len(x)
+                torch.save(model.module.state_dict(), file)
+                file.seek(0)
+                saved = torch.load(file)
+                same(saved["0.weight"], model.module[0].weight.detach().cpu())
+
+
 # --- faults: each breaks a group of its own; test_dist.py says what the error must name -----------
 
 
