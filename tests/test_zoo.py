@@ -117,6 +117,10 @@ def test_differences() -> None:
     assert check.difference(nan, nan) is None
     assert "NaN" in (check.difference(nan, torch.tensor([0.0, 1.0])) or "")
     assert check.compare({"x": a}, {}) == ["x: missing"]
+    # as far from float64 as the CPU is, and four times farther is not as near
+    exact = torch.tensor([1.0, 2.2], dtype=torch.float64)
+    assert check.compare({"x": a}, {"x": a + torch.tensor([0.0, 0.3])}, {"x": exact}) == []
+    assert check.compare({"x": a}, {"x": a + torch.tensor([0.0, 1.3])}, {"x": exact})
 
 
 def test_choice() -> None:

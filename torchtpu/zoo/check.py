@@ -81,7 +81,8 @@ def loss_of(results: list[torch.Tensor]) -> torch.Tensor | None:
     for t in results:
         if t.requires_grad and t.is_floating_point() and t.numel():
             weights = torch.cos(torch.arange(t.numel()) * 0.7 + 0.3).reshape(t.shape)
-            terms.append((t.float() * weights.to(t.device)).mean())
+            value = t if t.dtype == torch.float64 else t.float()
+            terms.append((value * weights.to(t.device, value.dtype)).mean())
     return torch.stack(terms).sum() if terms else None
 
 
@@ -122,8 +123,14 @@ def difference(want: torch.Tensor, got: torch.Tensor, floor: float = 0.0) -> str
     return f"off by {worst:.3g} where the largest is {scale:.3g}"
 
 
-def compare(want: Mapping[str, torch.Tensor], got: Mapping[str, torch.Tensor]) -> list[str]:
-    """The names that differ, and how."""
+def compare(
+    want: Mapping[str, torch.Tensor],
+    got: Mapping[str, torch.Tensor],
+    exact: Mapping[str, torch.Tensor] | None = None,
+) -> list[str]:
+    """The names that differ, and how. `exact`, the results in float64: what float32 cannot tell
+    well on the CPU either need not agree, only be as near.
+    """
     gradients = [float(t.abs().max()) for n, t in want.items() if n[:8] == "gradient" and t.numel()]
     # A gradient that is zero but for rounding is measured against the others.
     floor = 1e-3 * max(gradients, default=0.0)
@@ -134,9 +141,52 @@ def compare(want: Mapping[str, torch.Tensor], got: Mapping[str, torch.Tensor]) -
             continue
         is_gradient = name.startswith("gradient")
         told = difference(want[name], got[name], floor if is_gradient else 1e-6)
-        if told:
+        if told and not (exact and _as_near(want[name], got[name], exact.get(name))):
             problems.append(f"{name}: {told}")
     return problems
+
+
+def _as_near(want: torch.Tensor, got: torch.Tensor, exact: torch.Tensor | None) -> bool:
+    if exact is None or exact.shape != got.shape or got.dtype != want.dtype:
+        return False
+    if not exact.is_floating_point():
+        return False
+    cpu, tpu = ((t.double() - exact).abs().max() for t in (want, got))
+    return bool(tpu <= 4 * cpu)
+
+
+class Unstable(Exception):
+    """Two runs on the CPU differ: there is nothing to compare with."""
+
+
+class Reference:
+    """What the CPU gives for a model, which itself is never run: some keep what they calculated."""
+
+    def __init__(self, model: torch.nn.Module, arguments: Mapping[str, Any]) -> None:
+        self.model, self.arguments = model, arguments
+        self.want = self._run(torch.float32)
+
+    def _run(self, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+        def cast(value: Any) -> Any:
+            is_float = torch.is_tensor(value) and value.is_floating_point()
+            return value.to(dtype) if is_float else value
+
+        model = copy.deepcopy(self.model).to(dtype)
+        return run(model, {k: cast(v) for k, v in self.arguments.items()}, model)
+
+    def problems(self, got: Mapping[str, torch.Tensor]) -> list[str]:
+        """What of `got` differs. Raises Unstable."""
+        problems = compare(self.want, got)
+        if not problems:
+            return []
+        unstable = compare(self.want, self._run(torch.float32))
+        if unstable:
+            raise Unstable(unstable[0])
+        try:
+            exact = self._run(torch.float64)
+        except Exception:  # not every model can run in float64
+            return problems
+        return compare(self.want, got, exact)
 
 
 def on_tpu(value: Any) -> Any:
@@ -147,8 +197,11 @@ def on_tpu(value: Any) -> Any:
     return value
 
 
-def check(model: torch.nn.Module, arguments: Mapping[str, Any], want: Mapping, way: str) -> dict:
-    """One way's answer: "status" equal, differs or error, with "detail" and "fallbacks"."""
+def check(reference: Reference, way: str) -> dict[str, Any]:
+    """One way's answer: "status" equal, differs or error, with "detail" and "fallbacks".
+
+    Raises Unstable.
+    """
     from torchtpu import tpu
 
     tpu.set_fallback("silent")
@@ -156,17 +209,19 @@ def check(model: torch.nn.Module, arguments: Mapping[str, Any], want: Mapping, w
     tpu.set_eager_mode("strict" if way == "compiled" else way)
     answer: dict[str, Any] = {}
     try:
-        there = copy.deepcopy(model).to("tpu")
-        call = torch.compile(there, backend="tpu") if way == "compiled" else there
-        got = run(there, {k: on_tpu(v) for k, v in arguments.items()}, call)
-        problems = compare(want, got)
-        answer["status"] = "differs" if problems else "equal"
-        if problems:
-            answer["detail"] = f"{len(problems)} of {len(want)}: " + "; ".join(problems[:4])
+        model = copy.deepcopy(reference.model).to("tpu")
+        call = torch.compile(model, backend="tpu") if way == "compiled" else model
+        got = run(model, {k: on_tpu(v) for k, v in reference.arguments.items()}, call)
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
         message = str(error).strip()
         answer = {"status": "error", "detail": f"{type(error).__name__}: {message[:1500]}{where}"}
+    else:
+        problems = reference.problems(got)
+        answer["status"] = "differs" if problems else "equal"
+        if problems:
+            count = f"{len(problems)} of {len(reference.want)}"
+            answer["detail"] = f"{count}: " + "; ".join(problems[:4])
     answer["fallbacks"] = tpu.fallback_stats(reset=True)
     return answer

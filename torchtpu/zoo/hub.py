@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import os
 from collections.abc import Callable
@@ -128,7 +129,7 @@ def make(model_type: str) -> Made:
             for label, arguments in inputs.candidates(config, model):
                 try:
                     with torch.no_grad():
-                        forward(model, arguments)
+                        forward(copy.deepcopy(model), arguments)
                 except Exception as error:
                     what = f"{class_name}, level {level}, {label}"
                     problems.append(f"{what}: {type(error).__name__}: {error}")

@@ -52,24 +52,23 @@ def _child(entry: Entry, ways: list[str], pipe: int) -> None:
     tell(begin="cpu")
     try:
         made = entry.make()
-        want = check.run(made.model, made.inputs, made.model)
+        reference = check.Reference(made.model, made.inputs)
     except Exception as error:
         detail = f"{type(error).__name__}: {str(error)[:600]}"
         tell(way="cpu", status="not made", detail=detail, seconds=time.monotonic() - start)
         return
     parameters = sum(p.numel() for p in made.model.parameters())
-    finite = all(bool(t.isfinite().all()) for t in want.values())
-    facts = {"what": made.what, "parameters": parameters, "finite": finite, "values": len(want)}
+    finite = all(bool(t.isfinite().all()) for t in reference.want.values())
+    facts = {"what": made.what, "parameters": parameters, "finite": finite}
     tell(way="cpu", status="made", seconds=time.monotonic() - start, **facts)
     for way in ways:
         tell(begin=way)
         start = time.monotonic()
-        answer = check.check(made.model, made.inputs, want, way)
-        if answer["status"] == "differs":
-            unstable = check.compare(want, check.run(made.model, made.inputs, made.model))
-            if unstable:
-                tell(way="cpu", status="not made", detail=f"the CPU's runs differ: {unstable[0]}")
-                return
+        try:
+            answer = check.check(reference, way)
+        except check.Unstable as error:
+            tell(way="cpu", status="not made", detail=f"the CPU's runs differ: {error}")
+            return
         tell(way=way, seconds=time.monotonic() - start, **answer)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import torch
@@ -44,7 +45,7 @@ def make(family: str) -> Made:
         image = torch.randn(2, channels, side, side, generator=torch.Generator().manual_seed(7))
         try:
             with torch.no_grad():
-                model(image)
+                copy.deepcopy(model)(image)
         except Exception as error:
             problem = error
             continue
