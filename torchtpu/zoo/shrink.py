@@ -154,6 +154,8 @@ def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> Non
             small[name] = now(heads)
     width, heads = now("hidden_size", "d_model", "n_embd"), now("num_attention_heads", "n_head")
     head = now("head_dim") or (width // heads if width and heads else None)
+    if "head_dim" in values and values["head_dim"] is None and isinstance(head, int):
+        small["head_dim"] = head
     if isinstance(values.get("rotary_dim"), int) and level < 3:
         small["rotary_dim"] = min(values["rotary_dim"], 4)
     if isinstance(values.get("rope_parameters"), dict) and isinstance(head, int) and level < 3:
@@ -164,6 +166,8 @@ def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> Non
         small["attn_layer_indices"] = [1]
     if "prediction_length" in values and values["prediction_length"] is None:
         small["prediction_length"] = 8
+    if "vocab_size" in values and values["vocab_size"] is None:
+        small["vocab_size"] = VOCABULARY
     image, patch = values.get("image_size"), values.get("patch_size")
     if isinstance(image, int) and isinstance(patch, int) and image > 64 and level < 2:
         small["image_size"] = patch * max(2, -(-32 // patch))
