@@ -96,6 +96,9 @@ POINTS = torch.stack([X, X.cos()], 1)
                 POINTS.to(d), [EDGES.to(d)] * 2, weight=X.abs().to(d), density=True
             ).hist
         ),
+        lambda d: torch.histogram(
+            X.to(d), 3, out=(torch.zeros(0, device=d), torch.zeros(0, device=d))
+        ),
         lambda d: torch.bincount(torch.tensor([1, 2, 2]).to(d), X[:3].to(d), 5),
         lambda d: torch.nonzero_static(torch.tensor([[1, 0, 2], [0, 3, 0]]).to(d), size=5),
         lambda d: torch.nonzero_static(torch.eye(3).to(d), size=2, fill_value=7),

@@ -52,7 +52,7 @@ def _find_functional(name: str, overload: str):
         for candidate in (overload.removesuffix("out").removesuffix("_"), "Tensor", ""):
             fn = table.get(_overload(name, candidate))
             if fn is not None:
-                return _into_out(fn)
+                return _into_out(fn, _overload(name, overload))
     return None
 
 
@@ -64,9 +64,11 @@ def _into_self(fn):
     return run
 
 
-def _into_out(fn):
+def _into_out(fn, form):
+    named = [argument.name for argument in form._schema.arguments if argument.is_out]
+
     def run(*args, **kwargs):
-        outs = [kwargs.pop(key) for key in list(kwargs) if key.startswith("out")]
+        outs = [kwargs.pop(name) for name in named if name in kwargs]
         results = fn(*args, **kwargs)
         if isinstance(results, torch.Tensor):
             results = (results,)
