@@ -1,3 +1,5 @@
+// A list of blocks and a cursor into the newest. Nothing is freed alone, so an allocation is an
+// addition and a comparison, and a graph of a thousand nodes goes away in a handful of frees.
 #include "base/arena.h"
 
 #include <string.h>
@@ -9,8 +11,10 @@ typedef struct tt_arena_block_s {
   size_t size;  // of the memory behind the header
 } tt_arena_block_t;
 
+// Blocks stop growing here: beyond it a larger block saves no time and wastes its unused end.
 enum { LARGEST_BLOCK = 256 * 1024 };
 
+// Memory starts behind the header at a multiple of 16, which is what callers are promised.
 #define HEADER_SIZE tt_align_up(sizeof(tt_arena_block_t), 16)
 
 void tt_arena_init(tt_arena_t *arena, size_t block_size) {
@@ -31,6 +35,7 @@ void tt_arena_deinit(tt_arena_t *arena) {
   tt_arena_init(arena, arena->block_size);
 }
 
+// The newest block is kept because it is the largest: the next round of the same work fits in it.
 void tt_arena_reset(tt_arena_t *arena) {
   arena->used = 0;
   tt_arena_block_t *kept = arena->head;
@@ -67,6 +72,8 @@ static void *alloc_slow(tt_arena_t *arena, size_t size) {
   return memory;
 }
 
+// The first check keeps tt_align_up from wrapping; an arena without a block has cursor == limit and
+// takes the slow way.
 void *tt_arena_alloc(tt_arena_t *arena, size_t size) {
   if (size > SIZE_MAX / 2) return NULL;
   size = size ? tt_align_up(size, 16) : 16;

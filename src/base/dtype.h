@@ -10,6 +10,7 @@
 extern "C" {
 #endif
 
+// What arithmetic an element type has; PRED is i1, whose sum is "or" and whose product is "and".
 typedef enum tt_dtype_class_e {
   TT_CLASS_PRED,
   TT_CLASS_SIGNED,
@@ -49,6 +50,8 @@ typedef enum tt_dtype_e {
   TT_DTYPE_NONE = 255,
 } tt_dtype_t;
 
+// `bits` is the width of a value, `bytes` of its place in memory; `mantissa` counts stored bits,
+// without the hidden one.
 typedef struct tt_dtype_info_s {
   const char *text;
   uint8_t bits, bytes, cls, mantissa;
@@ -56,6 +59,8 @@ typedef struct tt_dtype_info_s {
 
 extern const tt_dtype_info_t tt_dtype_infos[TT_DTYPE_COUNT];
 
+// The questions below take a real type, never TT_DTYPE_NONE; only tt_dtype_text is safe for any
+// value, because error messages use it.
 static inline size_t tt_dtype_size(tt_dtype_t d) { return tt_dtype_infos[d].bytes; }
 static inline const char *tt_dtype_text(tt_dtype_t d) {
   return d < TT_DTYPE_COUNT ? tt_dtype_infos[d].text : "none";
@@ -81,7 +86,8 @@ static inline tt_dtype_t tt_dtype_real(tt_dtype_t d) {
   return d == TT_C64 ? TT_F32 : d == TT_C128 ? TT_F64 : d;
 }
 
-// TT_DTYPE_NONE when `text` names no type.
+// The type that StableHLO spells so, TT_DTYPE_NONE where `text` names none. The names are few: a
+// linear search beats a table.
 tt_dtype_t tt_dtype_parse(const char *text, size_t length);
 
 #ifdef __cplusplus

@@ -1,3 +1,6 @@
+// One encoder and one decoder for every small format, driven by its layout; the two directions of
+// f16, which matter for speed, have a short way around them. tests/c/base_half_test.c goes through
+// every pattern of every format and through every midpoint.
 #include "base/half.h"
 
 #include <stdbool.h>
@@ -13,7 +16,9 @@ static const format_t bf16_format = {8, 7, true};
 static const format_t e4m3_format = {4, 3, false};
 static const format_t e5m2_format = {5, 2, true};
 
-// Rounds a double once, half to even. f32 inputs pass through double exactly.
+// Rounds a double once, half to even, into the low bits of the result. f32 inputs pass through
+// double exactly, so the same code serves both. NaN keeps its sign and becomes quiet; the payload
+// is lost.
 static uint32_t encode(double d, format_t f) {
   uint64_t bits;
   memcpy(&bits, &d, 8);
@@ -31,11 +36,14 @@ static uint32_t encode(double d, format_t f) {
     mantissa |= (uint64_t)(exponent + bias) << 52;
   } else {  // subnormal in the target: the hidden bit moves down
     int extra = 1 - bias - exponent;
+    // Less than half of the smallest subnormal rounds to zero, as do the double's own subnormals,
+    // which no format here comes near.
     if (extra > f.mantissa_bits + 1 || exponent == -1023) return sign;
     mantissa |= UINT64_C(1) << 52;
     shift += extra;
   }
   // The carry of rounding up runs into the exponent, which is what it should do.
+  // `rest` is what is cut off, `half` the middle between two neighbours.
   uint64_t half = UINT64_C(1) << (shift - 1), rest = mantissa & ((half << 1) - 1);
   uint64_t rounded = mantissa >> shift;
   rounded += rest > half || (rest == half && (rounded & 1));
@@ -43,6 +51,7 @@ static uint32_t encode(double d, format_t f) {
   return sign | (rounded > largest ? overflow : (uint32_t)rounded);
 }
 
+// Exact: f32 holds every value of every format above, its subnormals as normal numbers.
 static float decode(uint32_t bits, format_t f) {
   uint32_t magnitude = bits & ((1u << (f.exponent_bits + f.mantissa_bits)) - 1);
   uint32_t sign = (bits >> (f.exponent_bits + f.mantissa_bits) & 1u) << 31;
@@ -65,6 +74,8 @@ static float decode(uint32_t bits, format_t f) {
                         mantissa << (23 - f.mantissa_bits));
 }
 
+// f16's exponent moves from bias 15 to bias 127, hence 112; zeros and subnormals take the general
+// way.
 float tt_f16_to_f32(uint16_t h) {
   uint32_t shifted = (uint32_t)(h & 0x7fff) << 13, sign = (uint32_t)(h & 0x8000) << 16;
   uint32_t exponent = shifted & 0x0f800000u;
@@ -73,6 +84,8 @@ float tt_f16_to_f32(uint16_t h) {
   return tt_bits_to_f32(sign | (shifted + (112u << 23)));
 }
 
+// [2^-14, 2^16) in bits: the rounding increment runs into the exponent and, from 65520 on, to
+// infinity's pattern. All else, subnormals and NaN included, takes the general way.
 uint16_t tt_f32_to_f16(float f) {
   uint32_t u = tt_f32_to_bits(f), sign = u >> 16 & 0x8000u;
   u &= 0x7fffffffu;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+// By memcpy, which compilers turn into a register move; a cast of pointers would break aliasing.
 static inline float tt_bits_to_f32(uint32_t bits) {
   float f;
   memcpy(&f, &bits, 4);
@@ -15,6 +16,19 @@ static inline uint32_t tt_f32_to_bits(float f) {
   memcpy(&bits, &f, 4);
   return bits;
 }
+// The same for f64.
+static inline double tt_bits_to_f64(uint64_t bits) {
+  double d;
+  memcpy(&d, &bits, 8);
+  return d;
+}
+static inline uint64_t tt_f64_to_bits(double d) {
+  uint64_t bits;
+  memcpy(&bits, &d, 8);
+  return bits;
+}
+// bf16 is f32's upper half: widening is exact, narrowing adds just under half a unit plus the last
+// bit kept (ties to even). A NaN is made quiet first, or the carry could turn it to infinity.
 static inline float tt_bf16_to_f32(uint16_t h) { return tt_bits_to_f32((uint32_t)h << 16); }
 static inline uint16_t tt_f32_to_bf16(float f) {
   uint32_t u = tt_f32_to_bits(f);

@@ -1,3 +1,5 @@
+// One line a call, written at once, so that lines of several threads do not mix. The level is read
+// from the environment at the first message and kept.
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -8,10 +10,12 @@
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
+// Set before threads start (log.h), hence read without a lock.
 static tt_log_sink_t log_sink;
 static void *log_sink_context;
 static _Atomic int log_level = -1;  // -1: the environment has not been looked at
 
+// Two threads may both look at the environment; they find the same, so a race is harmless.
 static int level_now(void) {
   int level = atomic_load_explicit(&log_level, memory_order_relaxed);
   if (level >= 0) return level;
@@ -43,6 +47,7 @@ void tt_log(tt_log_level_t level, const char *format, ...) {
   int body = vsnprintf(line + head, sizeof line - (size_t)head - 1, format, args);
   va_end(args);
   if (body < 0) return;
+  // A message that does not fit is cut, never split over two lines.
   size_t size = (size_t)head + (size_t)body;
   if (size > sizeof line - 2) size = sizeof line - 2;
   line[size] = '\n';

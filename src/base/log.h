@@ -11,6 +11,7 @@
 extern "C" {
 #endif
 
+// The order is that of verbosity: a level lets through itself and all before it.
 typedef enum tt_log_level_e {
   TT_LOG_ERROR,
   TT_LOG_WARNING,
@@ -19,14 +20,16 @@ typedef enum tt_log_level_e {
 } tt_log_level_t;
 
 // Thread-safe. Messages above the level (TORCHTPU_LOG: error, warning (default), info, debug) are
-// dropped. One call is one line; the newline is added.
+// dropped, before they are formatted. One call is one line; the newline is added, and what passes 2
+// kB is cut.
 void tt_log(tt_log_level_t level, const char *format, ...) TT_PRINTF(2, 3);
 bool tt_log_enabled(tt_log_level_t level);
 
 // Unconditional text, as it is (dumps that the user asked for).
 void tt_log_text(const char *text, size_t size);
 
-// Where text goes; NULL restores stderr. Set before threads start.
+// Where text goes: `text` is borrowed for the call and not zero-terminated. NULL restores stderr.
+// Set before threads start.
 typedef void (*tt_log_sink_t)(void *context, const char *text, size_t size);
 void tt_log_set_sink(tt_log_sink_t sink, void *context);
 

@@ -1,3 +1,7 @@
+// A caller cuts its range in as many parts as there are threads, mails one to each worker, does the
+// first itself and waits. No queue and no stealing: which part holds which task depends on the
+// range alone, and part i goes to the same thread every time, which often finds its data in its
+// cache from the kernel before.
 #define _GNU_SOURCE
 
 #include "base/pool.h"
@@ -21,7 +25,9 @@ typedef struct job_s {
 } job_t;
 
 // One flag word and its sleepers. Post and wait each write one atomic and then read the other's, in
-// sequentially consistent order, so that one of both sees the other.
+// sequentially consistent order, so that one of both sees the other: either the poster finds
+// `sleeping` set and wakes, or the waiter finds the new word and does not sleep. The mutex is held
+// from setting `sleeping` to sleeping, so that a wake cannot fall in between.
 typedef struct signal_s {
   _Atomic uint32_t word;
   _Atomic bool sleeping;
@@ -29,7 +35,8 @@ typedef struct signal_s {
   pthread_cond_t cond;
 } signal_t;
 
-// A worker's mailbox, in cache lines of its own.
+// A worker's mailbox, in cache lines of its own. `job` is written by the caller before it posts and
+// read by the worker after it has seen the post, which orders the two.
 typedef struct worker_s {
   _Alignas(64) signal_t posted;  // counts jobs
   job_t job;
@@ -45,6 +52,7 @@ struct tt_pool_s {
   _Atomic bool stopping;
 };
 
+// True in workers always and in a caller while it does its part: a nested call runs inline.
 static _Thread_local bool inside_task;
 
 static void signal_init(signal_t *s) {
@@ -59,7 +67,7 @@ static void signal_deinit(signal_t *s) {
   pthread_mutex_destroy(&s->mutex);
 }
 
-// Call after changing the word.
+// Call after changing the word. Costs one load where nobody sleeps, the usual case between kernels.
 static void signal_wake(signal_t *s) {
   if (!atomic_load(&s->sleeping)) return;
   pthread_mutex_lock(&s->mutex);
@@ -85,6 +93,8 @@ static void signal_wait(signal_t *s, uint32_t old, bool want_zero) {
   pthread_mutex_unlock(&s->mutex);
 }
 
+// Jobs are counted, not flagged, so that a post which comes while the worker is still at the end of
+// the one before is not lost.
 static void *worker_main(void *argument) {
   worker_t *w = argument;
   tt_pool_t *pool = w->pool;
@@ -102,7 +112,8 @@ static void worker_post(worker_t *w) {
   signal_wake(&w->posted);
 }
 
-// Ends the first `started` workers and frees everything.
+// Ends the first `started` workers (a post with `stopping` set is the word to end) and frees
+// everything.
 static void teardown(tt_pool_t *pool, uint32_t started) {
   atomic_store(&pool->stopping, true);
   for (uint32_t i = 0; i < started; i++) worker_post(&pool->workers[i]);
@@ -114,6 +125,7 @@ static void teardown(tt_pool_t *pool, uint32_t started) {
   tt_free(pool);
 }
 
+// The affinity mask, not the machine: containers and batch systems give a process less than all.
 static uint32_t usable_cores(void) {
 #ifdef __linux__
   cpu_set_t set;

@@ -1,3 +1,5 @@
+// A failed status is one block: the record, then its message. Nothing here can fail for lack of
+// memory in a way the caller notices: there is one static status for that, which nobody frees.
 #include "base/status.h"
 
 #include <stdarg.h>
@@ -18,6 +20,7 @@ struct tt_status_s {
 static char no_memory_text[] = "out of host memory";
 static struct tt_status_s no_memory = {TT_OUT_OF_MEMORY, __LINE__, __FILE__, no_memory_text};
 
+// Room for a message of `length`; the static status where there is no memory.
 static tt_status_t allocate(tt_code_t code, const char *file, int line, size_t length) {
   struct tt_status_s *s = tt_alloc(sizeof *s + length + 1);
   if (!s) return &no_memory;
@@ -29,6 +32,7 @@ static tt_status_t allocate(tt_code_t code, const char *file, int line, size_t l
   return s;
 }
 
+// Formats twice, first for the length: messages hold shapes and names of any size.
 tt_status_t tt_status_make(tt_code_t code, const char *file, int line, const char *format, ...) {
   va_list args, again;
   va_start(args, format);
@@ -84,6 +88,7 @@ tt_code_t tt_status_code(tt_status_t status) { return status ? status->code : TT
 
 const char *tt_status_message(tt_status_t status) { return status ? status->message : ""; }
 
+// Both tables are in the enum's order because both come from TT_CODES.
 const char *tt_status_exception(tt_status_t status) {
   static const char *const names[] = {"",
 #define X(name, exception) exception,

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 
+// Room for 128 entries before the first doubling.
 #define FIRST_SIZE 256u
 
 // Moves the entries to `size` places, but for those that `drop` (may be NULL) takes.
@@ -24,6 +25,7 @@ static bool rebuild(tt_table_t *table, uint32_t size, bool (*drop)(void *entry))
   return true;
 }
 
+// Doubles at half full: runs of occupied places stay short, so a miss costs two or three looks.
 bool tt_table_reserve(tt_table_t *table) {
   if (2 * table->count < table->size) return true;
   return rebuild(table, table->size ? table->size * 2 : FIRST_SIZE, NULL);
