@@ -5,6 +5,7 @@
 
 #include "ir/internal.h"
 
+// What a failed build says every value is: rank 0, so that no caller indexes dims.
 static const tt_type_t failed_type = {TT_F32, 0, NULL};
 
 tt_status_t tt_build_finish(tt_build_t *b) {
@@ -55,7 +56,7 @@ static bool broadcast_shape(const tt_type_t *x, const tt_type_t *y, uint32_t *ra
   return true;
 }
 
-// Makes both operands the shape of their broadcast.
+// Makes both operands the shape of their broadcast. `op` is only for the message.
 static void broadcast_both(tt_build_t *b, tt_op_t op, tt_value_t *x, tt_value_t *y) {
   const tt_type_t *p = tt_build_type(b, *x), *q = tt_build_type(b, *y);
   int64_t dims[TT_MAX_RANK];
@@ -80,6 +81,7 @@ tt_value_t tt_emit_binary(tt_build_t *b, tt_op_t op, tt_value_t x, tt_value_t y)
   return tt_emit(b, &spec);
 }
 
+// compare_c3: the type that suits the element type.
 static tt_compare_type_t compare_type_of(tt_dtype_t dtype) {
   if (tt_dtype_is_signed_int(dtype)) return TT_COMPARE_SIGNED;
   if (tt_dtype_is_float(dtype) || tt_dtype_is_complex(dtype)) return TT_COMPARE_FLOAT;
@@ -114,6 +116,7 @@ tt_value_t tt_emit_select(tt_build_t *b, tt_value_t pred, tt_value_t yes, tt_val
   return tt_emit(b, &spec);
 }
 
+// The third line: `high` may have stretched x beyond the shape that `low` had been given.
 tt_value_t tt_emit_clamp(tt_build_t *b, tt_value_t low, tt_value_t x, tt_value_t high) {
   if (tt_build_type(b, low)->rank != 0) broadcast_both(b, TT_OP_CLAMP, &low, &x);
   if (tt_build_type(b, high)->rank != 0) broadcast_both(b, TT_OP_CLAMP, &high, &x);
@@ -148,6 +151,7 @@ tt_value_t tt_emit_bitcast(tt_build_t *b, tt_value_t x, tt_dtype_t dtype, uint32
   return tt_emit(b, &spec);
 }
 
+// Moves into the block even where an argument failed, so that end moves back out of it.
 tt_block_t *tt_emit_region_begin(tt_build_t *b, const tt_type_t *arg_types, uint32_t arg_count,
                                  tt_value_t *out_args) {
   tt_block_t *block = NULL;

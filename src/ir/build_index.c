@@ -24,6 +24,8 @@ static uint32_t window_dims(uint32_t x_rank, uint32_t index_rank, int64_t dim, i
   return n;
 }
 
+// One index a window (index_vector_dim is the indices' rank: there is no vector dimension); windows
+// are whole but for `dim`, which collapses.
 tt_value_t tt_emit_take(tt_build_t *b, tt_value_t x, tt_value_t indices, int64_t dim) {
   const tt_type_t *t = tt_build_type(b, x), *i = tt_build_type(b, indices);
   int64_t offsets[TT_MAX_RANK], sizes[TT_MAX_RANK];
@@ -57,6 +59,7 @@ static uint32_t other_dims(uint32_t rank, int64_t dim, int64_t *out) {
   return n;
 }
 
+// What gather and scatter along a dimension want of their operands; false: failed.
 static bool check_along(tt_build_t *b, const char *what, const tt_type_t *x, const tt_type_t *i) {
   if (b->status) return false;
   if (x->rank == i->rank && x->rank > 0) return true;
@@ -65,6 +68,8 @@ static bool check_along(tt_build_t *b, const char *what, const tt_type_t *x, con
   return false;
 }
 
+// Every dimension but `dim` is a batching dimension, whose sizes must agree (gather_c17): where the
+// indices are smaller than x, x is cut to their size first.
 tt_value_t tt_emit_take_along(tt_build_t *b, tt_value_t x, tt_value_t indices, int64_t dim) {
   const tt_type_t *t = tt_build_type(b, x), *i = tt_build_type(b, indices);
   int64_t batch[TT_MAX_RANK], sizes[TT_MAX_RANK], zeros[TT_MAX_RANK] = {0}, limits[TT_MAX_RANK];
@@ -122,7 +127,9 @@ tt_value_t tt_emit_put(tt_build_t *b, tt_value_t x, tt_value_t indices, tt_value
   return scatter(b, x, indices, updates, op, attrs, 4);
 }
 
-// Full coordinates [dims..., rank]: `indices` at dim, the position itself elsewhere.
+// Full coordinates [dims..., rank]: `indices` at dim, the position itself elsewhere. They cost
+// `rank` times the memory of the indices, so this is the way only where batching dimensions do not
+// do.
 static tt_value_t coordinates(tt_build_t *b, tt_value_t indices, int64_t dim) {
   const tt_type_t *i = tt_build_type(b, indices);
   int64_t dims[TT_MAX_RANK + 1];

@@ -13,6 +13,7 @@ tt_block_t *tt__one_op_body(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
   return body;
 }
 
+// The initial value: a reduction of nothing gives it, one of something does not see it.
 static tt_value_t identity(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
   char bytes[16];
   if (!b->status && !tt__element_identity(op, dtype, bytes)) {
@@ -23,6 +24,7 @@ static tt_value_t identity(tt_build_t *b, tt_op_t op, tt_dtype_t dtype) {
   return tt_emit_constant(b, (tt_type_t){dtype, 0, NULL}, bytes);
 }
 
+// Inputs first, then as many initial values.
 static tt_value_t emit_reduce(tt_build_t *b, const tt_value_t *operands, uint32_t operand_count,
                               const int64_t *dims, uint32_t dim_count, tt_block_t *body) {
   const tt_attr_t attr = tt_attr_ints(TT_ATTR_DIMENSIONS, dims, dim_count);
@@ -80,6 +82,7 @@ static tt_block_t *arg_body(tt_build_t *b, bool largest, tt_dtype_t dtype, tt_dt
   return body;
 }
 
+// A variadic reduction of (x, iota): values and places travel together.
 void tt_emit_arg_reduce(tt_build_t *b, bool largest, tt_value_t x, int64_t dim,
                         tt_dtype_t index_dtype, bool keepdim, tt_value_t *out_value,
                         tt_value_t *out_index) {
@@ -97,6 +100,7 @@ void tt_emit_arg_reduce(tt_build_t *b, bool largest, tt_value_t x, int64_t dim,
   *out_index = keepdim ? keep_dims(b, first + 1, t, &dim, 1) : first + 1;
 }
 
+// Absent lists stay absent: that is how StableHLO spells their defaults.
 tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x, const tt_window_t *w) {
   const tt_type_t *t = tt_build_type(b, x);
   int64_t ones[TT_MAX_RANK];
@@ -125,13 +129,6 @@ tt_value_t tt_emit_reduce_window(tt_build_t *b, tt_op_t op, tt_value_t x, const 
   return tt_emit(b, &spec);
 }
 
-static bool listed(const int64_t *list, uint32_t count, int64_t value) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (list[i] == value) return true;
-  }
-  return false;
-}
-
 // Wide floats ask for all their bits, as PyTorch does by default; TPUs would otherwise multiply
 // f32 as bf16.
 static const int64_t highest_precision[] = {TT_PRECISION_HIGHEST, TT_PRECISION_HIGHEST};
@@ -140,20 +137,24 @@ static bool wants_precision(tt_dtype_t d) {
   return d == TT_F32 || d == TT_F64 || tt_dtype_is_complex(d);
 }
 
+// The result's dims are derived here because the op is typed: its maker chooses the element type
+// and so has to write the whole type; dot_general's rule checks it (c12).
 tt_value_t tt_emit_dot(tt_build_t *b, tt_value_t x, tt_value_t y, const tt_dot_t *dot,
                        tt_dtype_t dtype) {
   const tt_type_t *s = tt_build_type(b, x), *t = tt_build_type(b, y);
   int64_t dims[2 * TT_MAX_RANK];
   tt_attr_t attrs[5];
   uint32_t rank = 0, n = 0, batch = dot->batch_count, contract = dot->contract_count;
+  const tt_ints_t lb = {dot->lhs_batch, batch}, lc = {dot->lhs_contract, contract};
+  const tt_ints_t rb = {dot->rhs_batch, batch}, rc = {dot->rhs_contract, contract};
   if (b->status) return TT_NO_VALUE;
   for (uint32_t i = 0; i < batch; i++) dims[rank++] = s->dims[dot->lhs_batch[i]];
   for (uint32_t i = 0; i < s->rank; i++) {
-    if (listed(dot->lhs_batch, batch, i) || listed(dot->lhs_contract, contract, i)) continue;
+    if (tt_ints_has(lb, i) || tt_ints_has(lc, i)) continue;
     dims[rank++] = s->dims[i];
   }
   for (uint32_t i = 0; i < t->rank; i++) {
-    if (listed(dot->rhs_batch, batch, i) || listed(dot->rhs_contract, contract, i)) continue;
+    if (tt_ints_has(rb, i) || tt_ints_has(rc, i)) continue;
     dims[rank++] = t->dims[i];
   }
   if (batch) {

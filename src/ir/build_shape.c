@@ -4,6 +4,7 @@
 #include "ir/build.h"
 #include "ir/internal.h"
 
+// One element's bytes make a splat; an attribute's size has 32 bits.
 static tt_value_t constant(tt_build_t *b, tt_type_t type, const void *bytes, size_t size) {
   if (size > UINT32_MAX) {
     tt_build_fail(b, TT_ERROR(INVALID_ARGUMENT, "constant: %zu bytes of data", size));
@@ -203,6 +204,7 @@ tt_value_t tt_emit_dynamic_slice(tt_build_t *b, tt_value_t x, const tt_value_t *
   return tt_emit(b, &spec);
 }
 
+// An update of all of x is the result, whatever the starts: they are clamped to 0.
 tt_value_t tt_emit_dynamic_update_slice(tt_build_t *b, tt_value_t x, tt_value_t update,
                                         const tt_value_t *starts) {
   const tt_type_t *t = tt_build_type(b, x);

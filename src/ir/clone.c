@@ -6,7 +6,8 @@
 #include "base/hash.h"
 #include "ir/internal.h"
 
-// A block's copy, found again by the original's address: the copy of each value names its block.
+// The copy is made block by block in the original's order. Values keep their numbers, so operands
+// and returns are copied as they are; only pointers (nodes, blocks, payloads) are new.
 typedef struct clone_s {
   const tt_graph_t *from;
   tt_graph_t *to;
@@ -24,6 +25,7 @@ static tt_status_t clone_value(clone_t *c, tt_value_t v, tt_node_t *node, tt_blo
   return TT_OK_STATUS;
 }
 
+// `copy` is the payload's new place, or just something that is not NULL.
 static tt_status_t clone_attrs(clone_t *c, const tt_node_t *from, tt_node_t *to) {
   tt_attr_t *attrs =
       tt_arena_copy(&c->to->arena, from->attrs, from->attr_count * sizeof(tt_attr_t));
@@ -86,6 +88,7 @@ static tt_status_t clone_block(clone_t *c, const tt_block_t *from, tt_block_t *t
   return TT_OK_STATUS;
 }
 
+// Values that no block defines any more stay zero in the copy; nobody refers to them.
 static tt_status_t clone_into(const tt_graph_t *from, tt_graph_t *to) {
   tt_arena_t *arena = &to->arena;
   to->values = tt_arena_zeroed(arena, from->value_count * sizeof(tt_value_info_t));
@@ -138,6 +141,8 @@ static void hash_type(hasher_t *h, const tt_type_t *type) {
   for (uint32_t i = 0; i < type->rank; i++) hash_word(h, (uint64_t)type->dims[i]);
 }
 
+// Attributes are sorted by key in every graph, so their order says nothing about how they were
+// given.
 static void hash_attr(hasher_t *h, const tt_attr_t *a) {
   hash_word(h, (uint64_t)a->count << 16 | a->key);
   switch (a->kind) {
@@ -155,6 +160,7 @@ static void hash_attr(hasher_t *h, const tt_attr_t *a) {
 
 static void hash_block(hasher_t *h, const tt_block_t *block);
 
+// Results are numbered after the regions: a region cannot use its own node's results.
 static void hash_node(hasher_t *h, const tt_node_t *node) {
   hash_word(h, (uint64_t)node->op | (uint64_t)node->operand_count << 16 |
                    (uint64_t)node->result_count << 32 | (uint64_t)node->region_count << 48);
@@ -178,6 +184,7 @@ static void hash_block(hasher_t *h, const tt_block_t *block) {
   for (uint32_t i = 0; i < block->return_count; i++) hash_word(h, h->numbers[block->returns[i]]);
 }
 
+// Donations belong to the meaning, they decide which memory is written; names and locations do not.
 uint64_t tt_graph_hash(const tt_graph_t *graph) {
   static _Atomic uint64_t unique;
   uint32_t few[256];

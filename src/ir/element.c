@@ -11,6 +11,7 @@ static void store_int(tt_dtype_t dtype, uint64_t bits, void *out) {
   memcpy(out, &bits, tt_dtype_size(dtype));  // little-endian hosts only, as PJRT is
 }
 
+// The largest value of the type's width: 2^(bits - 1) - 1, and 2^bits - 1 below.
 static int64_t signed_limit(tt_dtype_t dtype) {
   return (int64_t)(UINT64_MAX >> (65 - tt_dtype_infos[dtype].bits));
 }
@@ -19,6 +20,7 @@ static uint64_t unsigned_limit(tt_dtype_t dtype) {
   return UINT64_MAX >> (64 - tt_dtype_infos[dtype].bits);
 }
 
+// One rounding, to nearest even, straight from the double.
 static void store_real(tt_dtype_t dtype, double value, void *out) {
   float f = (float)value;
   uint16_t h;
@@ -45,6 +47,8 @@ static void store_real(tt_dtype_t dtype, double value, void *out) {
   }
 }
 
+// Integers truncate towards zero and saturate, NaN gives 0, as StableHLO's convert does on our
+// device.
 void tt__element_double(tt_dtype_t dtype, double value, void *out) {
   double truncated = isnan(value) ? 0 : trunc(value);
   switch (tt_dtype_class(dtype)) {
@@ -78,6 +82,7 @@ void tt__element_double(tt_dtype_t dtype, double value, void *out) {
   }
 }
 
+// Exact where the type holds the value; an int64 does not always fit a double.
 void tt__element_int(tt_dtype_t dtype, int64_t value, void *out) {
   switch (tt_dtype_class(dtype)) {
     case TT_CLASS_SIGNED: {
@@ -122,6 +127,7 @@ bool tt__element_extreme(tt_dtype_t dtype, bool highest, void *out) {
       store_int(dtype, highest ? unsigned_limit(dtype) : 0, out);
       return true;
     case TT_CLASS_FLOAT: {
+      // f8E4M3FN has no infinity; 448 is its largest number.
       double limit = dtype == TT_F8E4M3FN ? 448 : (double)INFINITY;
       store_real(dtype, highest ? limit : -limit, out);
       return true;

@@ -1,3 +1,6 @@
+// Graphs: making, appending, asking. Append is the only way in, and it runs the op's rule: a graph
+// that exists is valid. Node and operand list are one allocation, since most nodes have one or two
+// operands and programs have thousands of nodes.
 #include "ir/graph.h"
 
 #include <stdio.h>
@@ -27,6 +30,7 @@ const uint8_t tt_attr_kinds[TT_ATTR_COUNT] = {
 #undef ATTR
 };
 
+// The one message for it, whatever part of a program did not fit.
 tt_status_t tt__no_memory(void) {
   return TT_ERROR(OUT_OF_MEMORY, "out of host memory for a program");
 }
@@ -86,6 +90,7 @@ tt_status_t tt__type_check(const tt_type_t *type) {
     return TT_ERROR(INVALID_ARGUMENT, "a tensor of rank %u; at most %d is supported", type->rank,
                     TT_MAX_RANK);
   }
+  // A zero anywhere makes the tensor empty: then the other dimensions may be as large as they like.
   int64_t bytes = (int64_t)tt_dtype_size(type->dtype);
   bool empty = false;
   for (uint32_t i = 0; i < type->rank; i++) {
@@ -148,6 +153,7 @@ tt_status_t tt_graph_argument(tt_graph_t *graph, tt_block_t *block, tt_type_t ty
   return TT_OK_STATUS;
 }
 
+// The payload into the arena; false without memory.
 static bool copy_attr(tt_arena_t *arena, const tt_attr_t *from, tt_attr_t *to) {
   *to = *from;
   switch (from->kind) {
@@ -162,7 +168,7 @@ static bool copy_attr(tt_arena_t *arena, const tt_attr_t *from, tt_attr_t *to) {
   }
 }
 
-// Copies the attributes, sorted by key.
+// Copies the attributes, sorted by key: an insertion sort, for lists of a handful.
 static tt_status_t copy_attrs(tt_graph_t *graph, const tt_node_spec_t *spec, tt_node_t *node) {
   uint32_t n = spec->attr_count;
   node->attrs = NULL;
@@ -185,6 +191,8 @@ static tt_status_t copy_attrs(tt_graph_t *graph, const tt_node_spec_t *spec, tt_
   return TT_OK_STATUS;
 }
 
+// What can be said without the op's rule. Wrong counts may come from a text and are the user's; a
+// value that does not exist cannot.
 static tt_status_t check_arity(const tt_graph_t *graph, const tt_node_spec_t *spec) {
   TT_CHECK(spec->op < TT_OP_COUNT);
   const tt_op_info_t *info = &tt_op_infos[spec->op];
@@ -262,6 +270,7 @@ tt_status_t tt_graph_return(tt_graph_t *graph, tt_block_t *block, const tt_value
   return TT_OK_STATUS;
 }
 
+// Linear, stopping at the first larger key: lists are shorter than a search is worth.
 const tt_attr_t *tt_node_attr(const tt_node_t *node, tt_attr_key_t key) {
   for (uint32_t i = 0; i < node->attr_count; i++) {
     if (node->attrs[i].key >= key) return node->attrs[i].key == key ? &node->attrs[i] : NULL;
@@ -293,6 +302,7 @@ size_t tt_type_bytes(const tt_type_t *type) {
   return (size_t)tt_type_elements(type) * tt_dtype_size(type->dtype);
 }
 
+// Types inferred from one another share their dims: the pointers decide most comparisons.
 bool tt_type_same_shape(const tt_type_t *a, const tt_type_t *b) {
   if (a->rank != b->rank) return false;
   if (a->dims == b->dims) return true;
@@ -306,6 +316,7 @@ bool tt_type_equal(const tt_type_t *a, const tt_type_t *b) {
   return a->dtype == b->dtype && tt_type_same_shape(a, b);
 }
 
+// Cut, not overrun, where the buffer is short.
 int tt_type_format(const tt_type_t *type, char *buffer, size_t size) {
   size_t at = 0;
 #define APPEND(...) \

@@ -5,12 +5,15 @@
 
 #include "ir/internal.h"
 
+// Ids like "c3" are the numbers of constraints in StableHLO's specification, op by op; what has
+// none there (arity, missing attributes) is reported without one.
 static const tt__infer_fn_t rules[TT_OP_COUNT] = {
 #define OP(name, text, operands, results, regions, traits, infer) tt__infer_##infer,
 #include "ir/ops.def"
 #undef OP
 };
 
+// At most eight operands are listed: a concatenation may have thousands.
 tt_status_t tt__infer_fail(const tt__infer_t *c, const char *id, const char *format, ...) {
   const char *name = tt_op_infos[c->node->op].text;
   char detail[512], types[768], label[96] = "";
@@ -67,6 +70,7 @@ tt_status_t tt__infer_given(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Ops that are not typed derive their results alone; types that were written must then agree.
 tt_status_t tt__infer(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(rules[c->node->op](c));
   if (!c->given || (tt_op_infos[c->node->op].traits & TT_TRAIT_TYPED)) return TT_OK_STATUS;
@@ -141,6 +145,7 @@ static bool dilate(int64_t size, int64_t dilation, int64_t *out) {
   return !__builtin_mul_overflow(size - 1, dilation, out) && !__builtin_add_overflow(*out, 1, out);
 }
 
+// Negative padding may cut the whole input away: base is negative then and the result 0.
 int64_t tt__window_output(int64_t size, int64_t window, int64_t stride, int64_t low, int64_t high,
                           int64_t base_dilation, int64_t window_dilation) {
   int64_t base, span;

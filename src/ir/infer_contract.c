@@ -3,7 +3,8 @@
 
 #include "ir/internal.h"
 
-// A typed result: derived dims, the maker's element type.
+// A typed result: derived dims, the maker's element type (products may accumulate into a wider
+// one).
 static tt_status_t typed_result(tt__infer_t *c, const char *id, tt_dtype_t dtype, uint32_t rank,
                                 const int64_t *dims) {
   tt_type_t derived = {c->given ? c->given[0].dtype : dtype, rank, dims};
@@ -18,6 +19,7 @@ static tt_status_t typed_result(tt__infer_t *c, const char *id, tt_dtype_t dtype
   return tt__infer_dims(c, 0, derived.dtype, rank, dims);
 }
 
+// One precision an operand, or none.
 static tt_status_t check_precision(const tt__infer_t *c, const char *id) {
   uint32_t n;
   const int64_t *p = tt_node_ints(c->node, TT_ATTR_PRECISION_CONFIG, &n);
@@ -25,13 +27,16 @@ static tt_status_t check_precision(const tt__infer_t *c, const char *id) {
   return TT_OK_STATUS;
 }
 
+// Dimensions as bits; they have been checked to be within a rank of at most 64.
 static uint64_t dim_set(const int64_t *list, uint32_t count) {
   uint64_t set = 0;
   for (uint32_t i = 0; i < count; i++) set |= UINT64_C(1) << list[i];
   return set;
 }
 
-// Batch, free dimensions of lhs, free dimensions of rhs; the maker chooses the element type.
+// Batch, free dimensions of lhs, free dimensions of rhs; the maker chooses the element type. c1 and
+// c2: as many numbers on both sides; c3, c4: none in both roles; c5 to c8: unique and in range; c9,
+// c10: paired dimensions agree in size; c12: the shape of the result.
 tt_status_t tt__infer_dot_general(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *y = tt__operand(c, 1);
   uint32_t nb, nb2, nc, nc2;
@@ -78,6 +83,8 @@ typedef struct layout_s {
   const int64_t *spatial;
 } layout_t;
 
+// The three together must be a permutation of all dimensions (c13, c18, c20). For the kernel,
+// "batch" is its output feature dimension.
 static tt_status_t read_layout(const tt__infer_t *c, const char *id, tt_attr_key_t batch,
                                tt_attr_key_t feature, tt_attr_key_t spatial, uint32_t rank,
                                layout_t *out) {
@@ -91,7 +98,9 @@ static tt_status_t read_layout(const tt__infer_t *c, const char *id, tt_attr_key
   return tt__infer_dimensions(c, id, all, rank, rank);
 }
 
-// Window arithmetic a spatial dimension; the three layouts are independent of each other.
+// Window arithmetic a spatial dimension; the three layouts are independent of each other. c10, c11,
+// c16: groups divide batch and features; c14: the kernel sees one group's features; c21 to c23:
+// group counts; c25: the shape of the result.
 tt_status_t tt__infer_convolution(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0), *k = tt__operand(c, 1);
   TT__REQUIRE(c, x->rank == k->rank && x->rank >= 2, "c1", "ranks differ or are less than 2");
@@ -147,7 +156,8 @@ tt_status_t tt__infer_convolution(tt__infer_t *c) {
   return typed_result(c, "c25", x->dtype, rank, dims);
 }
 
-// Reductions: operands are N inputs and N initial scalars; the body maps 2N scalars to N.
+// Reductions: operands are N inputs and N initial scalars; the body maps 2N scalars to N. c1:
+// inputs agree in shape, c2: initial values in element type.
 static tt_status_t check_reduction(tt__infer_t *c, const char *region_id) {
   uint32_t operands = c->node->operand_count, n = operands / 2;
   TT__REQUIRE(c, operands >= 2 && operands % 2 == 0, NULL,
@@ -165,6 +175,7 @@ static tt_status_t check_reduction(tt__infer_t *c, const char *region_id) {
   return tt__infer_results(c, n);
 }
 
+// N results of one shape, sharing its dims; the inputs' element types.
 static tt_status_t reduced_results(tt__infer_t *c, uint32_t rank, const int64_t *dims) {
   TT_RETURN_IF_ERROR(tt__infer_dims(c, 0, tt__operand(c, 0)->dtype, rank, dims));
   for (uint32_t i = 1; i < c->count; i++) {
@@ -173,7 +184,7 @@ static tt_status_t reduced_results(tt__infer_t *c, uint32_t rank, const int64_t 
   return TT_OK_STATUS;
 }
 
-// Reduced dimensions vanish.
+// Reduced dimensions vanish. c4: they are unique and in range; c6: the body's signature.
 tt_status_t tt__infer_reduce(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_reduction(c, "c6"));
   const tt_type_t *x = tt__operand(c, 0);
@@ -188,7 +199,8 @@ tt_status_t tt__infer_reduce(tt__infer_t *c) {
   return reduced_results(c, rank, dims);
 }
 
-// One result element a window position.
+// One result element a window position. c5 and its neighbours: sizes, strides and dilations are
+// positive; c13: the body's signature.
 tt_status_t tt__infer_reduce_window(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(check_reduction(c, "c13"));
   const tt_type_t *x = tt__operand(c, 0);

@@ -3,7 +3,7 @@
 
 #include "ir/internal.h"
 
-// All regions take nothing and return the same types, which are the op's results.
+// All regions take nothing (c1) and return the same types (c2), which are the op's results (c3).
 static tt_status_t infer_branches(tt__infer_t *c) {
   const tt_block_t *first = c->node->regions[0];
   TT_RETURN_IF_ERROR(tt__infer_results(c, first->return_count));
@@ -43,7 +43,8 @@ tt_status_t tt__infer_case(tt__infer_t *c) {
   return infer_branches(c);
 }
 
-// Operands, arguments of both regions and the body's results all have the same types.
+// Operands, arguments of both regions and the body's results all have the same types (c1 for the
+// condition, c2 for the body, c3 for the results).
 tt_status_t tt__infer_while(tt__infer_t *c) {
   const tt_block_t *cond = c->node->regions[0], *body = c->node->regions[1];
   uint32_t n = c->node->operand_count;
@@ -68,6 +69,7 @@ tt_status_t tt__infer_while(tt__infer_t *c) {
   return tt__infer_same_types(c);
 }
 
+// Values of a graph are tensors; the two ops are in the table so that the message names them.
 tt_status_t tt__infer_tuple(tt__infer_t *c) {
   return TT_ERROR(UNIMPLEMENTED, "%s: tuple types are not supported",
                   tt_op_infos[c->node->op].text);
@@ -113,6 +115,7 @@ static tt_status_t check_groups(const tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// Two scalars of the operands' element type to one.
 static tt_status_t check_computation(const tt__infer_t *c, const char *id) {
   tt_dtype_t d = c->node->operand_count ? tt__operand(c, 0)->dtype : TT_F32;
   const tt_dtype_t args[2] = {d, d};
@@ -126,8 +129,9 @@ tt_status_t tt__infer_all_reduce(tt__infer_t *c) {
   return tt__infer_same_types(c);
 }
 
-// Result i has operand i's type but for dimension `dim`, where it has `times` the size (or the
-// operand that of the result, `shrinks`).
+// Result i has operand i's type but for dimension `dim`, which is a multiple of the operand's (of
+// the result's, where it `shrinks`). How many times is the group's size, which a graph does not
+// know.
 static tt_status_t check_scaled(tt__infer_t *c, int64_t dim, bool shrinks) {
   TT__REQUIRE(c, c->given_count == c->node->operand_count, NULL, "%u result types, %u operands",
               c->given_count, c->node->operand_count);

@@ -70,6 +70,7 @@ static const uint8_t classes[TT_OP_COUNT] = {
     [TT_OP_XOR] = P | S | U,
 };
 
+// A TYPE error: in Python it is the TypeError that PyTorch's users know.
 static tt_status_t check_class(const tt__infer_t *c) {
   tt_dtype_t d = tt__operand(c, 0)->dtype;
   if (classes[c->node->op] >> tt_dtype_class(d) & 1) return TT_OK_STATUS;
@@ -77,6 +78,7 @@ static tt_status_t check_class(const tt__infer_t *c) {
                   tt_dtype_text(d));
 }
 
+// c1 of every binary op: both operands and, by inference, the result are of one type.
 static tt_status_t check_pair(const tt__infer_t *c) {
   TT__REQUIRE(c, tt_type_equal(tt__operand(c, 0), tt__operand(c, 1)), "c1",
               "operands have different types");

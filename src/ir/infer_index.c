@@ -3,25 +3,7 @@
 
 #include "ir/internal.h"
 
-typedef struct list_s {
-  const int64_t *at;
-  uint32_t count;
-} list_t;
-
-static list_t list_of(const tt__infer_t *c, tt_attr_key_t key) {
-  list_t l;
-  l.at = tt_node_ints(c->node, key, &l.count);
-  return l;
-}
-
-static bool contains(list_t l, int64_t value) {
-  for (uint32_t i = 0; i < l.count; i++) {
-    if (l.at[i] == value) return true;
-  }
-  return false;
-}
-
-static bool ascending(list_t l) {
+static bool ascending(tt_ints_t l) {
   for (uint32_t i = 1; i < l.count; i++) {
     if (l.at[i - 1] >= l.at[i]) return false;
   }
@@ -31,11 +13,14 @@ static bool ascending(list_t l) {
 // What gather and scatter have in common: how start indices point into an operand, and which of
 // the operand's dimensions the window keeps.
 typedef struct pointing_s {
-  list_t window, dropped, batching, index_batching, map;
+  tt_ints_t window, dropped, batching, index_batching, map;
   int64_t vector_dim;
   uint32_t batch_rank;  // dimensions of the indices without vector_dim
 } pointing_t;
 
+// Ids are gather's; scatter's specification states the same constraints under other numbers. c1:
+// kept and dropped dimensions make up the rank; c2, c3: where index vectors lie and how long they
+// are; c4 to c18: lists are sorted, unique, in range and disjoint.
 static tt_status_t check_pointing(const tt__infer_t *c, pointing_t *p, const tt_type_t *x,
                                   const tt_type_t *indices) {
   p->vector_dim = tt_node_int(c->node, TT_ATTR_INDEX_VECTOR_DIM, 0);
@@ -59,9 +44,9 @@ static tt_status_t check_pointing(const tt__infer_t *c, pointing_t *p, const tt_
               "operand and indices have different numbers of batching dimensions");
   for (uint32_t i = 0; i < p->batching.count; i++) {
     int64_t d = p->batching.at[i], e = p->index_batching.at[i];
-    TT__REQUIRE(c, !contains(p->dropped, d), "c6", "dimension %lld is collapsed and batching",
+    TT__REQUIRE(c, !tt_ints_has(p->dropped, d), "c6", "dimension %lld is collapsed and batching",
                 (long long)d);
-    TT__REQUIRE(c, !contains(p->map, d), "c13", "dimension %lld is indexed and batching",
+    TT__REQUIRE(c, !tt_ints_has(p->map, d), "c13", "dimension %lld is indexed and batching",
                 (long long)d);
     TT__REQUIRE(c, e != p->vector_dim, "c15", "index_vector_dim is a batching dimension");
     TT__REQUIRE(c, x->dims[d] == indices->dims[e], "c17", "batching dimensions differ in size");
@@ -77,25 +62,27 @@ static tt_status_t check_pointing(const tt__infer_t *c, pointing_t *p, const tt_
 static void place_batch(const pointing_t *p, const tt_type_t *indices, int64_t *dims) {
   uint32_t from = 0, rank = p->batch_rank + p->window.count;
   for (uint32_t i = 0; i < rank; i++) {
-    if (contains(p->window, i)) continue;
+    if (tt_ints_has(p->window, i)) continue;
     if ((int64_t)from == p->vector_dim) from++;
     dims[i] = indices->dims[from++];
   }
 }
 
+// c21: a window fits the operand, since starts are clamped, not checked; c8: collapsed dimensions
+// have at most one element.
 static tt_status_t infer_gather(tt__infer_t *c, const int64_t *sizes) {
   const tt_type_t *x = tt__operand(c, 0), *indices = tt__operand(c, 1);
-  pointing_t p = {.window = list_of(c, TT_ATTR_OFFSET_DIMS),
-                  .dropped = list_of(c, TT_ATTR_COLLAPSED_SLICE_DIMS),
-                  .batching = list_of(c, TT_ATTR_OPERAND_BATCHING_DIMS),
-                  .index_batching = list_of(c, TT_ATTR_START_INDICES_BATCHING_DIMS),
-                  .map = list_of(c, TT_ATTR_START_INDEX_MAP)};
+  pointing_t p = {.window = tt_node_list(c->node, TT_ATTR_OFFSET_DIMS),
+                  .dropped = tt_node_list(c->node, TT_ATTR_COLLAPSED_SLICE_DIMS),
+                  .batching = tt_node_list(c->node, TT_ATTR_OPERAND_BATCHING_DIMS),
+                  .index_batching = tt_node_list(c->node, TT_ATTR_START_INDICES_BATCHING_DIMS),
+                  .map = tt_node_list(c->node, TT_ATTR_START_INDEX_MAP)};
   int64_t dims[TT_MAX_RANK];
   TT_RETURN_IF_ERROR(check_pointing(c, &p, x, indices));
   uint32_t rank = p.batch_rank + p.window.count, window = 0;
   TT__REQUIRE(c, rank <= TT_MAX_RANK, NULL, "the result's rank %u is too large", rank);
   for (uint32_t i = 0; i < x->rank; i++) {
-    bool dropped = contains(p.dropped, i) || contains(p.batching, i);
+    bool dropped = tt_ints_has(p.dropped, i) || tt_ints_has(p.batching, i);
     TT__REQUIRE(c, sizes[i] >= 0 && sizes[i] <= x->dims[i], "c21",
                 "slice size %lld is outside dimension %u", (long long)sizes[i], i);
     TT__REQUIRE(c, !dropped || sizes[i] <= 1, "c8", "collapsed dimension %u has slice size %lld", i,
@@ -114,7 +101,8 @@ tt_status_t tt__infer_gather(tt__infer_t *c) {
   return infer_gather(c, sizes);
 }
 
-// Slice sizes are an operand, so the maker must know the result.
+// Slice sizes are an operand, so the maker must know the result; what it says is believed but for
+// the number of sizes.
 tt_status_t tt__infer_dynamic_gather(tt__infer_t *c) {
   TT__REQUIRE(c, c->given_count == 1, NULL, "the result type is missing");
   const tt_type_t *sizes = tt__operand(c, 2);
@@ -123,18 +111,20 @@ tt_status_t tt__infer_dynamic_gather(tt__infer_t *c) {
   return tt__infer_given(c);
 }
 
-// N inputs, indices, N updates -> N results; the region joins old and new elements.
+// N inputs, indices, N updates -> N results; the region joins old and new elements. c1: inputs
+// agree in shape; c4: updates have the windows' and batches' shape, a window no larger than the
+// input.
 tt_status_t tt__infer_scatter(tt__infer_t *c) {
   uint32_t operands = c->node->operand_count;
   TT__REQUIRE(c, operands >= 3 && operands % 2 == 1, "c5",
               "%u operands are not inputs, indices and updates", operands);
   uint32_t n = (operands - 1) / 2;
   const tt_type_t *x = tt__operand(c, 0), *indices = tt__operand(c, n);
-  pointing_t p = {.window = list_of(c, TT_ATTR_UPDATE_WINDOW_DIMS),
-                  .dropped = list_of(c, TT_ATTR_INSERTED_WINDOW_DIMS),
-                  .batching = list_of(c, TT_ATTR_INPUT_BATCHING_DIMS),
-                  .index_batching = list_of(c, TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
-                  .map = list_of(c, TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS)};
+  pointing_t p = {.window = tt_node_list(c->node, TT_ATTR_UPDATE_WINDOW_DIMS),
+                  .dropped = tt_node_list(c->node, TT_ATTR_INSERTED_WINDOW_DIMS),
+                  .batching = tt_node_list(c->node, TT_ATTR_INPUT_BATCHING_DIMS),
+                  .index_batching = tt_node_list(c->node, TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
+                  .map = tt_node_list(c->node, TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS)};
   int64_t dims[TT_MAX_RANK];
   TT_RETURN_IF_ERROR(check_pointing(c, &p, x, indices));
   const tt_type_t *u = tt__operand(c, n + 1);
@@ -143,7 +133,7 @@ tt_status_t tt__infer_scatter(tt__infer_t *c) {
   place_batch(&p, indices, dims);
   uint32_t window = 0;
   for (uint32_t i = 0; i < x->rank; i++) {
-    if (contains(p.dropped, i) || contains(p.batching, i)) continue;
+    if (tt_ints_has(p.dropped, i) || tt_ints_has(p.batching, i)) continue;
     int64_t d = p.window.at[window++];
     TT__REQUIRE(c, u->dims[d] <= x->dims[i], "c4",
                 "window dimension %lld of the updates exceeds "

@@ -27,6 +27,7 @@ tt_status_t tt__infer_batch_norm_inference(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
+// The operand's type and two feature vectors.
 static tt_status_t norm_results(tt__infer_t *c) {
   TT_RETURN_IF_ERROR(tt__infer_results(c, 3));
   tt_dtype_t d = tt__operand(c, 0)->dtype;
@@ -54,6 +55,7 @@ static bool is_square(const tt_type_t *x) {
   return x->rank >= 2 && x->dims[x->rank - 2] == x->dims[x->rank - 1];
 }
 
+// Numbers that can be divided.
 static bool is_field(tt_dtype_t d) { return tt_dtype_is_float(d) || tt_dtype_is_complex(d); }
 
 // Batched square matrices; the other triangle of the result is unspecified.
@@ -85,7 +87,8 @@ tt_status_t tt__infer_triangular_solve(tt__infer_t *c) {
   return TT_OK_STATUS;
 }
 
-// RFFT halves the last dimension (plus one), IRFFT takes the full length from fft_length.
+// RFFT halves the last dimension (plus one), IRFFT takes the full length from fft_length. c1: one
+// to three trailing dimensions; c4: their sizes are fft_length's. An empty operand fits any length.
 tt_status_t tt__infer_fft(tt__infer_t *c) {
   const tt_type_t *x = tt__operand(c, 0);
   uint32_t n;

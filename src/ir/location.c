@@ -1,3 +1,5 @@
+// Locations are a table of texts in the graph; nodes hold numbers into it. They are a courtesy:
+// without memory a node's location is simply unknown.
 #include "ir/location.h"
 
 #include "ir/internal.h"

@@ -1,3 +1,6 @@
+// Two passes: the survey notes where functions begin, then main is read, and every call reads its
+// function's text again with the arguments bound. That spares a symbol table of bodies and gives
+// the inlining that one-function graphs need anyway.
 // StableHLO text -> graph: modules, functions, regions, names. Calls are inlined while reading.
 #include "ir/parse.h"
 
@@ -16,6 +19,7 @@ static uint32_t hash_of(tt__slice_t s) {
   return (uint32_t)tt_hash_bytes(TT_HASH_SEED, s.at, s.size);
 }
 
+// A later name hides an earlier one of the same text, until it is popped.
 tt_status_t tt__parse_bind(tt__parser_t *ps, tt__slice_t name, const tt_value_t *values,
                            uint32_t count) {
   if (!tt__parse_grow(ps, (void **)&ps->names, &ps->name_capacity, ps->name_count,
@@ -54,6 +58,8 @@ tt_status_t tt__parse_value_name(tt__parser_t *ps, tt__slice_t *out) {
   return out->size ? TT_OK_STATUS : tt__parse_fail(ps, start, "expected a value's name");
 }
 
+// Entries below name_floor are older than any entry of the function being read: a bucket's chain
+// may stop there.
 tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) {
   tt__slice_t name;
   int64_t index = 0;
@@ -79,6 +85,7 @@ tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) {
                         (int)(name.size > 40 ? 40 : name.size), name.at);
 }
 
+// Regions and calls nest on our stack.
 static tt_status_t enter(tt__parser_t *ps) {
   if (++ps->depth > TT__MOST_DEPTH) return tt__parse_fail(ps, NULL, "nested too deeply");
   return TT_OK_STATUS;
@@ -118,7 +125,8 @@ static tt_status_t region_arguments(tt__parser_t *ps, tt_block_t *block) {
   return TT_OK_STATUS;
 }
 
-// Body of a region whose '{' and arguments are done; leaves its scope.
+// Body of a region whose '{' and arguments are done; leaves its scope. After a failure the parser's
+// state does not matter any more.
 static tt_status_t region_body(tt__parser_t *ps, tt_block_t *block, uint32_t names) {
   tt_block_t *around = ps->block;
   tt_value_t *returns;
@@ -256,6 +264,7 @@ static tt_status_t skip_results(tt__parser_t *ps) {
   return TT_OK_STATUS;
 }
 
+// From the function's '(' to its '}', wherever the parser was; the caller puts p back.
 static tt_status_t function_body(tt__parser_t *ps, const tt__function_t *f, bool is_main,
                                  const tt_value_t *args, uint32_t count, tt_value_t **out_values,
                                  uint32_t *out_count) {
@@ -269,6 +278,8 @@ static tt_status_t function_body(tt__parser_t *ps, const tt__function_t *f, bool
   return TT_OK_STATUS;
 }
 
+// A function that calls itself runs into MOST_DEPTH. Names of the caller are hidden by name_floor
+// while the callee is read.
 tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block,
                            const tt_value_t *args, uint32_t arg_count, tt_value_t **out_values,
                            uint32_t *out_count) {
@@ -312,6 +323,7 @@ static tt_status_t skip_line(tt__parser_t *ps) {
   return TT_OK_STATUS;
 }
 
+// Two of them mean something to us: how many devices the program is for.
 static tt_status_t module_attributes(tt__parser_t *ps) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "{"));
   while (!tt__parse_take(ps, "}")) {
@@ -369,6 +381,8 @@ static tt_status_t note_function(tt__parser_t *ps) {
   return TT_OK_STATUS;
 }
 
+// Everything at the top: modules, functions, attribute aliases (#...) and type aliases (!...),
+// whose contents nothing here needs.
 static tt_status_t survey(tt__parser_t *ps) {
   int depth = 0;
   for (char ch; (ch = tt__parse_peek(ps)) != '\0';) {
@@ -394,6 +408,8 @@ static tt_status_t survey(tt__parser_t *ps) {
   return depth == 0 ? TT_OK_STATUS : tt__parse_fail(ps, NULL, "the module is not closed");
 }
 
+// The function called main, or the first, is the program. An argument may alias only an output that
+// exists, which is known when the body has been read.
 static tt_status_t parse_all(tt__parser_t *ps) {
   ps->buckets = tt_arena_zeroed(&ps->scratch, TT__BUCKETS * sizeof *ps->buckets);
   if (!ps->buckets) return tt__no_memory();

@@ -6,6 +6,7 @@
 
 #include "ir/internal.h"
 
+// A piece of the program's text, or of scratch; borrowed, not zero-terminated.
 typedef struct tt__slice_s {
   const char *at;
   size_t size;
@@ -15,7 +16,8 @@ static inline bool tt__slice_is(tt__slice_t s, const char *text) {
   return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
 }
 
-// A name in scope. `many` holds the values where there is not exactly one.
+// A name in scope. `many` holds the values where there is not exactly one. Names form a stack:
+// leaving a region pops its own.
 typedef struct tt__name_s {
   tt__slice_t text;
   uint32_t hash, next;  // next: the older entry of the bucket
@@ -24,13 +26,18 @@ typedef struct tt__name_s {
   const tt_value_t *many;
 } tt__name_t;
 
+// A function that the survey found; its text is read at every call.
 typedef struct tt__function_s {
   tt__slice_t name;
   const char *signature;  // at the '('
 } tt__function_t;
 
+// MOST_ATTRS is above what any op has, MOST_DEPTH above what programs nest; both keep hostile texts
+// from our stack.
 enum { TT__BUCKETS = 4096, TT__MOST_ATTRS = 48, TT__MOST_DEPTH = 128 };
 
+// Recursive descent over [text, end), p being the next character. Thread-compatible. After the
+// first failure nothing but destroying the graph is done.
 typedef struct tt__parser_s {
   const char *text, *p, *end;
   tt_graph_t *graph;
@@ -45,7 +52,7 @@ typedef struct tt__parser_s {
   uint32_t depth, calls;
 } tt__parser_t;
 
-// One op while it is read.
+// One op while it is read: collected here in any order, then appended. All lists are in scratch.
 typedef struct tt__reading_s {
   tt_op_t op;
   const char *start;
@@ -64,9 +71,11 @@ typedef struct tt__reading_s {
   uint32_t location;
 } tt__reading_t;
 
-// parse_lex.c. Errors say line:column of `at` (NULL: of the next token).
+// parse_lex.c. Blanks and // comments may stand before anything that is taken. Errors say
+// line:column of `at` (NULL: of the next token).
 tt_status_t tt__parse_fail(tt__parser_t *ps, const char *at, const char *format, ...) TT_MUST_USE
     TT_PRINTF(3, 4);
+int tt__parse_hex(char ch);                            // a hexadecimal digit, -1: none
 void tt__parse_space(tt__parser_t *ps);                // skips blanks and comments
 char tt__parse_peek(tt__parser_t *ps);                 // next character, '\0' at the end
 bool tt__parse_take(tt__parser_t *ps, const char *s);  // consumes punctuation `s` if it is next
@@ -85,7 +94,8 @@ tt_status_t tt__parse_location(tt__parser_t *ps, uint32_t *out) TT_MUST_USE;  //
 tt_status_t tt__parse_dense(tt__parser_t *ps, tt_type_t *out_type, const void **out_bytes,
                             size_t *out_size) TT_MUST_USE;
 
-// parse_attr.c
+// parse_attr.c: into r->attrs, which refuses a key's second attribute and what is too many.
+tt_status_t tt__parse_add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) TT_MUST_USE;
 tt_status_t tt__parse_add_int(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t key,
                               int64_t value) TT_MUST_USE;
 tt_status_t tt__parse_add_ints(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t key,

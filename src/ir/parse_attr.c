@@ -11,7 +11,7 @@ static void skip_scalar_type(tt__parser_t *ps) {
   if (word.size == 0 || tt__slice_is(word, "tensor")) ps->p = start;
 }
 
-static tt_status_t add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
+tt_status_t tt__parse_add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
   for (uint32_t i = 0; i < r->attr_count; i++) {
     if (r->attrs[i].key == a.key) {
       return tt__parse_fail(ps, NULL, "attribute %s is given twice", tt_attr_names[a.key]);
@@ -24,7 +24,7 @@ static tt_status_t add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
 
 tt_status_t tt__parse_add_int(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t key,
                               int64_t value) {
-  return add(ps, r, tt_attr_int(key, value));
+  return tt__parse_add(ps, r, tt_attr_int(key, value));
 }
 
 // Empty lists are the default and stay away, as the emitter leaves them away.
@@ -33,7 +33,7 @@ tt_status_t tt__parse_add_ints(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
   bool needed = key == TT_ATTR_DIMENSIONS || key == TT_ATTR_PERMUTATION ||
                 key == TT_ATTR_BROADCAST_DIMENSIONS || key == TT_ATTR_SLICE_SIZES;
   if (count == 0 && !needed) return TT_OK_STATUS;
-  return add(ps, r, tt_attr_ints(key, list, count));
+  return tt__parse_add(ps, r, tt_attr_ints(key, list, count));
 }
 
 // "[1, 2]", "[[1, 2], [3, 4]]" flattened, or "array<i64: 1, 2>" after its '<'; true and false
@@ -98,6 +98,8 @@ static tt_status_t dense_ints(tt__parser_t *ps, int64_t **out, uint32_t *out_cou
   return TT_OK_STATUS;
 }
 
+// The three ways in which integers are listed: [..], array<..> and dense<..>. `out_columns` is the
+// last dimension's size of a dense one, 0 for the others.
 static tt_status_t any_ints(tt__parser_t *ps, int64_t **out, uint32_t *out_count,
                             int64_t *out_columns) {
   *out_columns = 0;
@@ -111,6 +113,7 @@ static tt_status_t any_ints(tt__parser_t *ps, int64_t **out, uint32_t *out_count
   return tt__parse_need(ps, ">");
 }
 
+// In the order of the enums of graph.h.
 const char *const tt__parse_directions[] = {"EQ", "NE", "GE", "GT", "LE", "LT", NULL};
 const char *const tt__parse_compare_types[] = {"NOTYPE", "FLOAT",    "TOTALORDER",
                                                "SIGNED", "UNSIGNED", NULL};
@@ -121,6 +124,7 @@ static const char *const ffts[] = {"FFT", "IFFT", "RFFT", "IRFFT", NULL};
 static const char *const algorithms[] = {"DEFAULT", "THREE_FRY", "PHILOX", NULL};
 static const char *const distributions[] = {"UNIFORM", "NORMAL", NULL};
 
+// Bare in short forms, wrapped as #stablehlo<kind NAME> in generic ones.
 tt_status_t tt__parse_enum(tt__parser_t *ps, const char *what, const char *const *names,
                            int64_t *out) {
   tt__parse_space(ps);
@@ -151,6 +155,7 @@ static tt_status_t precision_list(tt__parser_t *ps, tt__reading_t *r) {
   return tt__parse_add_ints(ps, r, TT_ATTR_PRECISION_CONFIG, copy, n);
 }
 
+// TT_ATTR_COUNT: not an attribute that means anything here.
 static tt_attr_key_t key_of(tt__slice_t name) {
   for (uint32_t k = 0; k < TT_ATTR_COUNT; k++) {
     if (tt__slice_is(name, tt_attr_names[k])) return (tt_attr_key_t)k;
@@ -206,7 +211,7 @@ static tt_status_t layout(tt__parser_t *ps, tt__reading_t *r, const char *letter
   if (!copy) return tt__no_memory();
   TT_RETURN_IF_ERROR(tt__parse_add_int(ps, r, first, at[0]));
   TT_RETURN_IF_ERROR(tt__parse_add_int(ps, r, second, at[1]));
-  return add(ps, r, tt_attr_ints(space, copy, n));
+  return tt__parse_add(ps, r, tt_attr_ints(space, copy, n));
 }
 
 static tt_status_t conv_layouts(tt__parser_t *ps, tt__reading_t *r) {
@@ -221,6 +226,7 @@ static tt_status_t conv_layouts(tt__parser_t *ps, tt__reading_t *r) {
                 TT_ATTR_OUTPUT_SPATIAL_DIMENSIONS);
 }
 
+// A convolution's in brackets, all other structures by fields.
 static tt_status_t dimension_numbers(tt__parser_t *ps, tt__reading_t *r) {
   const char *start = ps->p;
   if (tt__parse_take(ps, "#stablehlo.conv<")) {
@@ -260,6 +266,7 @@ static tt_status_t int_value(tt__parser_t *ps, tt_attr_key_t key, int64_t *out) 
   return TT_OK_STATUS;
 }
 
+// Copied first: strtod would read past the end of a text without a final zero.
 static tt_status_t float_value(tt__parser_t *ps, double *out) {
   tt__parse_space(ps);
   char text[64];
@@ -282,9 +289,10 @@ static tt_status_t bytes_value(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
   size_t size;
   TT_RETURN_IF_ERROR(tt__parse_dense(ps, &type, &bytes, &size));
   if (size > UINT32_MAX) return tt__parse_fail(ps, NULL, "the data has more than 4 GiB");
-  return add(ps, r, tt_attr_bytes(key, bytes, (uint32_t)size));
+  return tt__parse_add(ps, r, tt_attr_bytes(key, bytes, (uint32_t)size));
 }
 
+// Unknown attributes (shardings, frontend attributes) are skipped: none changes what is computed.
 tt_status_t tt__parse_attribute(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
   if (tt__slice_is(name, "dimension_numbers") || tt__slice_is(name, "scatter_dimension_numbers") ||
       tt__slice_is(name, "dot_dimension_numbers") || tt__slice_is(name, "channel_handle")) {
@@ -315,13 +323,13 @@ tt_status_t tt__parse_attribute(tt__parser_t *ps, tt__reading_t *r, tt__slice_t 
     case TT_ATTR_KIND_FLOAT: {
       double value;
       TT_RETURN_IF_ERROR(float_value(ps, &value));
-      return add(ps, r, tt_attr_float(key, value));
+      return tt__parse_add(ps, r, tt_attr_float(key, value));
     }
     case TT_ATTR_KIND_STRING: {
       tt__slice_t s;
       if (tt__parse_peek(ps) != '"') return tt__parse_skip(ps);
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &s));
-      return add(ps, r, tt_attr_string(key, s.at, (uint32_t)s.size));
+      return tt__parse_add(ps, r, tt_attr_string(key, s.at, (uint32_t)s.size));
     }
     case TT_ATTR_KIND_BYTES:
       return bytes_value(ps, r, key);
@@ -348,6 +356,7 @@ tt_status_t tt__parse_dictionary(tt__parser_t *ps, tt__reading_t *r) {
   return properties ? tt__parse_need(ps, ">") : TT_OK_STATUS;
 }
 
+// "[0] x [0]": one list for each operand of a dot product.
 static tt_status_t list_pair(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t lhs,
                              tt_attr_key_t rhs) {
   int64_t *list, columns;
@@ -395,6 +404,7 @@ static tt_status_t float_format(tt__parser_t *ps, tt__reading_t *r) {
   return tt__parse_add_int(ps, r, TT_ATTR_MANTISSA_BITS, mantissa);
 }
 
+// Short forms have words of their own for some attributes, and one word may mean two, by op.
 tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
   static const struct {
     const char *word;

@@ -11,6 +11,7 @@ typedef struct number_s {
   bool negative, hex, is_real;
 } number_t;
 
+// Copied to a buffer: strtod needs a final zero, and no literal is longer.
 static tt_status_t read_number(tt__parser_t *ps, number_t *out) {
   tt__parse_space(ps);
   const char *start = ps->p;
@@ -57,6 +58,7 @@ static tt_status_t read_number(tt__parser_t *ps, number_t *out) {
   return *stop ? tt__parse_fail(ps, start, "'%.40s' is no number", text) : TT_OK_STATUS;
 }
 
+// 4-bit values fill a byte, sign- or zero-extended, as everywhere in memory.
 static tt_status_t read_int(tt__parser_t *ps, tt_dtype_t dtype, unsigned char *out) {
   const char *start = ps->p;
   number_t n;
@@ -74,6 +76,7 @@ static tt_status_t read_int(tt__parser_t *ps, tt_dtype_t dtype, unsigned char *o
   return TT_OK_STATUS;
 }
 
+// Hexadecimal literals are bit patterns, MLIR's way to write NaN and infinities.
 static tt_status_t read_real(tt__parser_t *ps, tt_dtype_t dtype, unsigned char *out) {
   const char *start = ps->p;
   number_t n;
@@ -114,7 +117,8 @@ static tt_status_t read_element(tt__parser_t *ps, tt_dtype_t dtype, unsigned cha
   return tt__parse_need(ps, ")");
 }
 
-// The lists' nesting must follow the shape.
+// The lists' nesting must follow the shape. An odometer instead of recursion: counts[d] elements of
+// the open list at depth d have been read. Writes as many elements as the type has, never more.
 static tt_status_t read_lists(tt__parser_t *ps, const tt_type_t *type, unsigned char *out) {
   int64_t counts[TT_MAX_RANK] = {0};
   uint32_t depth = 0;
@@ -140,12 +144,6 @@ static tt_status_t read_lists(tt__parser_t *ps, const tt_type_t *type, unsigned 
   }
 }
 
-static int nibble(char ch) {
-  if (ch >= '0' && ch <= '9') return ch - '0';
-  ch |= 32;
-  return ch >= 'a' && ch <= 'f' ? ch - 'a' + 10 : -1;
-}
-
 // i1 is packed eight to a byte, least significant bit first.
 static tt_status_t unpack_bits(tt__parser_t *ps, const unsigned char *packed, size_t size,
                                int64_t elements, const void **out, size_t *out_size) {
@@ -162,6 +160,7 @@ static tt_status_t unpack_bits(tt__parser_t *ps, const unsigned char *packed, si
   return TT_OK_STATUS;
 }
 
+// Raw little-endian bytes: the whole tensor, or one element for a splat.
 static tt_status_t read_hex(tt__parser_t *ps, const tt_type_t *type, const void **out,
                             size_t *out_size) {
   const char *start = ++ps->p;
@@ -175,7 +174,7 @@ static tt_status_t read_hex(tt__parser_t *ps, const tt_type_t *type, const void 
   unsigned char *bytes = tt_arena_alloc(&ps->scratch, size);
   if (!bytes) return tt__no_memory();
   for (size_t i = 0; i < size; i++) {
-    int high = nibble(start[2 + 2 * i]), low = nibble(start[3 + 2 * i]);
+    int high = tt__parse_hex(start[2 + 2 * i]), low = tt__parse_hex(start[3 + 2 * i]);
     if (high < 0 || low < 0) return tt__parse_fail(ps, start + 2 + 2 * i, "no hexadecimal digit");
     bytes[i] = (unsigned char)(high * 16 + low);
   }

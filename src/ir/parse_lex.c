@@ -5,6 +5,7 @@
 #include "ir/location.h"
 #include "ir/parse.h"
 
+// Counts lines only now that a failure needs them: reading stays a matter of pointers.
 tt_status_t tt__parse_fail(tt__parser_t *ps, const char *at, const char *format, ...) {
   char detail[256];
   va_list args;
@@ -53,6 +54,7 @@ bool tt__parse_take(tt__parser_t *ps, const char *s) {
   return true;
 }
 
+// Unlike take, not where the text goes on as a longer identifier.
 bool tt__parse_word(tt__parser_t *ps, const char *s) {
   tt__parse_space(ps);
   size_t n = strlen(s), left = (size_t)(ps->end - ps->p);
@@ -74,7 +76,7 @@ tt__slice_t tt__parse_identifier(tt__parser_t *ps) {
   return s;
 }
 
-static int hex_digit(char ch) {
+int tt__parse_hex(char ch) {
   if (ch >= '0' && ch <= '9') return ch - '0';
   if (ch >= 'a' && ch <= 'f') return ch - 'a' + 10;
   if (ch >= 'A' && ch <= 'F') return ch - 'A' + 10;
@@ -94,6 +96,7 @@ static bool skip_string(tt__parser_t *ps) {
   return false;
 }
 
+// MLIR's escapes: \\, \", \n, \t and two hexadecimal digits. A copy in scratch with a final zero.
 tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) {
   TT_RETURN_IF_ERROR(tt__parse_peek(ps) == '"' ? TT_OK_STATUS
                                                : tt__parse_fail(ps, NULL, "expected a string"));
@@ -109,7 +112,7 @@ tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) {
       continue;
     }
     q++;
-    int high = hex_digit(*q), low = q + 1 < last ? hex_digit(q[1]) : -1;
+    int high = tt__parse_hex(*q), low = q + 1 < last ? tt__parse_hex(q[1]) : -1;
     if (high >= 0 && low >= 0) {
       text[n++] = (char)(high * 16 + low);
       q++;
@@ -132,6 +135,7 @@ tt_status_t tt__parse_symbol(tt__parser_t *ps, tt__slice_t *out) {
   return s.size ? TT_OK_STATUS : tt__parse_fail(ps, s.at, "expected a symbol's name");
 }
 
+// Accumulates downwards, so that INT64_MIN needs no case of its own.
 tt_status_t tt__parse_int(tt__parser_t *ps, int64_t *out) {
   tt__parse_space(ps);
   const char *start = ps->p;
@@ -164,6 +168,7 @@ static tt_dtype_t element_type(tt__parser_t *ps) {
   return tt_dtype_parse(start, (size_t)(ps->p - start));
 }
 
+// A static ranked tensor. "2x3xf32" is not one identifier for us: digits, 'x', digits, 'x', a word.
 tt_status_t tt__parse_type(tt__parser_t *ps, tt_type_t *out) {
   int64_t dims[TT_MAX_RANK];
   tt__parse_space(ps);
@@ -224,6 +229,7 @@ tt_status_t tt__parse_skip(tt__parser_t *ps) {
   return tt__parse_fail(ps, start, "a value does not end");
 }
 
+// The name of loc("name") is kept, file positions and fused locations are skipped.
 tt_status_t tt__parse_location(tt__parser_t *ps, uint32_t *out) {
   *out = 0;
   const char *start = ps->p;

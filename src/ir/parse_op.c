@@ -10,8 +10,6 @@ static const struct {
 #undef OP
 };
 
-static bool is_chlo(uint32_t op) { return op >= TT_OP_ERF && op <= TT_OP_TOP_K; }
-
 // Cuts "stablehlo." or "chlo." off.
 static tt__slice_t without_dialect(tt__slice_t name) {
   for (size_t i = 0; i < name.size; i++) {
@@ -20,13 +18,15 @@ static tt__slice_t without_dialect(tt__slice_t name) {
   return name;
 }
 
+// TT_OP_COUNT: no op of the table. chlo's ops exist under chlo's name only, while any op may come
+// under it.
 static tt_op_t op_of(tt__slice_t name) {
   tt__slice_t s = without_dialect(name);
   bool chlo = s.at - name.at == 5 && memcmp(name.at, "chlo.", 5) == 0;
   bool stablehlo = s.at - name.at == 10 && memcmp(name.at, "stablehlo.", 10) == 0;
   for (uint32_t op = 0; op < TT_OP_COUNT && (chlo || stablehlo); op++) {
     if (op_names[op].size != s.size || memcmp(op_names[op].text, s.at, s.size) != 0) continue;
-    return chlo || !is_chlo(op) ? (tt_op_t)op : TT_OP_COUNT;
+    return chlo || !tt__op_is_chlo(op) ? (tt_op_t)op : TT_OP_COUNT;
   }
   return TT_OP_COUNT;
 }
@@ -90,6 +90,7 @@ static tt_status_t read_types(tt__parser_t *ps, tt__reading_t *r) {
   return type_list(ps, &r->types, &r->type_count, &r->type_capacity);
 }
 
+// Written operand types are redundant; one that disagrees means that we misread something.
 static tt_status_t check_operand_types(tt__parser_t *ps, const tt__reading_t *r) {
   if (!r->functional) return TT_OK_STATUS;
   if (r->operand_type_count != r->operand_count) {
@@ -256,24 +257,24 @@ static tt_status_t short_operand(tt__parser_t *ps, tt__reading_t *r, name_list_t
   return add_operand(ps, r, v);
 }
 
+// composite's name.
 static tt_status_t short_string(tt__parser_t *ps, tt__reading_t *r) {
   tt__slice_t s;
   TT_RETURN_IF_ERROR(tt__parse_string(ps, &s));
-  if (r->op != TT_OP_COMPOSITE || r->attr_count == TT__MOST_ATTRS) {
+  if (r->op != TT_OP_COMPOSITE) {
     return tt__parse_fail(ps, NULL, "a string is not expected here");
   }
-  r->attrs[r->attr_count++] = tt_attr_string(TT_ATTR_NAME, s.at, (uint32_t)s.size);
-  return TT_OK_STATUS;
+  return tt__parse_add(ps, r, tt_attr_string(TT_ATTR_NAME, s.at, (uint32_t)s.size));
 }
 
+// custom_call's target; a function for call and composite.
 static tt_status_t short_symbol(tt__parser_t *ps, tt__reading_t *r) {
   tt__slice_t s;
   TT_RETURN_IF_ERROR(tt__parse_symbol(ps, &s));
-  if (r->op == TT_OP_CUSTOM_CALL && r->attr_count < TT__MOST_ATTRS) {
-    r->attrs[r->attr_count++] = tt_attr_string(TT_ATTR_CALL_TARGET_NAME, s.at, (uint32_t)s.size);
-  } else {
-    r->callee = s;
+  if (r->op == TT_OP_CUSTOM_CALL) {
+    return tt__parse_add(ps, r, tt_attr_string(TT_ATTR_CALL_TARGET_NAME, s.at, (uint32_t)s.size));
   }
+  r->callee = s;
   return TT_OK_STATUS;
 }
 
@@ -360,8 +361,7 @@ static tt_status_t constant_form(tt__parser_t *ps, tt__reading_t *r) {
   TT_RETURN_IF_ERROR(tt__parse_dense(ps, &r->types[0], &bytes, &size));
   r->type_count = 1;
   if (size > UINT32_MAX) return tt__parse_fail(ps, r->start, "the data has more than 4 GiB");
-  r->attrs[r->attr_count++] = tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)size);
-  return TT_OK_STATUS;
+  return tt__parse_add(ps, r, tt_attr_bytes(TT_ATTR_VALUE, bytes, (uint32_t)size));
 }
 
 // Writes out the defaults that no consumer should have to know.
@@ -384,6 +384,7 @@ static tt_status_t add_defaults(tt__parser_t *ps, tt__reading_t *r) {
   return TT_OK_STATUS;
 }
 
+// A rule's complaint gets the op's place in the text in front.
 static tt_status_t append(tt__parser_t *ps, tt__reading_t *r, tt_value_t **out, uint32_t *count) {
   TT_RETURN_IF_ERROR(add_defaults(ps, r));
   // select writes its predicate's type before the result's
@@ -436,6 +437,7 @@ static tt_status_t decompose(tt__parser_t *ps, tt__reading_t *r) {
   return add_region(ps, r, block);
 }
 
+// Annotations for partitioners: on one program for given devices they pass their operand on.
 static bool names_identity(const tt__reading_t *r) {
   static const char *const targets[] = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
                                         "annotate_device_placement"};
@@ -494,6 +496,7 @@ static bool is_return(const tt__reading_t *r) {
          tt__slice_is(r->name, "stablehlo.return");
 }
 
+// The op's name has been read; everything up to its location follows.
 static tt_status_t read_form(tt__parser_t *ps, tt__reading_t *r, bool generic) {
   if (generic) return generic_form(ps, r);
   if (r->op == TT_OP_CONSTANT) return constant_form(ps, r);
@@ -516,6 +519,7 @@ static tt_status_t read_form(tt__parser_t *ps, tt__reading_t *r, bool generic) {
   return short_form(ps, r);
 }
 
+// Names must account for all results, "%a:2" for two of them; no names at all are fine.
 static tt_status_t bind_results(tt__parser_t *ps, const name_list_t *names, const int64_t *counts,
                                 const tt_value_t *values, uint32_t count, const char *start) {
   uint32_t at = 0;
@@ -550,6 +554,7 @@ static tt_status_t read_results(tt__parser_t *ps, name_list_t *names, int64_t **
   return tt__parse_need(ps, "=");
 }
 
+// Refuses an unknown op before its operands: the message names the cause, not its consequence.
 static tt_status_t read_op(tt__parser_t *ps, tt__reading_t *r) {
   tt__parse_space(ps);
   r->start = ps->p;

@@ -12,6 +12,8 @@ typedef struct name_s {
   enum { UNNAMED, ARGUMENT, SINGLE, MULTI } kind;
 } name_t;
 
+// Names are given while printing, in text order: the same graph prints the same whatever numbers
+// its values have.
 typedef struct printer_s {
   tt__text_t t;
   const tt_graph_t *graph;
@@ -63,6 +65,7 @@ static void signature(printer_t *p, const tt_node_t *node) {
   if (node->result_count != 1) str(p, ")");
 }
 
+// An absent list is written out with its default: short forms have no way to leave it away.
 static void list_of(printer_t *p, const tt_node_t *node, tt_attr_key_t key, uint32_t rank,
                     int64_t otherwise) {
   uint32_t n;
@@ -77,6 +80,7 @@ static void list_of(printer_t *p, const tt_node_t *node, tt_attr_key_t key, uint
 
 static void block(printer_t *p, const tt_block_t *b);
 
+// In braces, its arguments as the block header ^bb0.
 static void region(printer_t *p, const tt_block_t *b) {
   str(p, "{\n");
   if (b->arg_count) {
@@ -123,8 +127,7 @@ static void generic(printer_t *p, const tt_node_t *node) {
   signature(p, node);
 }
 
-static bool is_chlo(uint32_t op) { return op >= TT_OP_ERF && op <= TT_OP_TOP_K; }
-
+// chlo's own short forms, which our parser and MLIR's read.
 static void chlo(printer_t *p, const tt_node_t *node) {
   str(p, "chlo.");
   str(p, tt_op_infos[node->op].text);
@@ -150,6 +153,7 @@ static void chlo(printer_t *p, const tt_node_t *node) {
   type(p, node->first_result);
 }
 
+// One type where it says all: complex's operand types follow from its result's.
 static void elementwise(printer_t *p, const tt_node_t *node) {
   str(p, " ");
   values(p, node->operands, node->operand_count);
@@ -333,6 +337,8 @@ static void composite(printer_t *p, const tt_node_t *node) {
   }
 }
 
+// Results get their number before the node is printed and their name after it: its regions number
+// on from there and cannot use them.
 static void node_line(printer_t *p, const tt_node_t *node) {
   uint32_t number = p->next;
   indent(p);
@@ -346,7 +352,7 @@ static void node_line(printer_t *p, const tt_node_t *node) {
     }
     str(p, " = ");
   }
-  if (is_chlo(node->op)) {
+  if (tt__op_is_chlo(node->op)) {
     chlo(p, node);
   } else if (!shorthand(p, node)) {
     generic(p, node);

@@ -49,6 +49,7 @@ static void put_bools(tt__text_t *t, const tt_attr_t *a) {
   tt__text_put(t, ">", 1);
 }
 
+// Nested lists are dense tensors in the generic form.
 static void put_matrix(tt__text_t *t, const tt_attr_t *a, int64_t columns) {
   if (columns < 1) columns = 1;
   int64_t dims[] = {a->count / columns, columns};
@@ -72,6 +73,7 @@ static void put_field(tt__text_t *t, const tt_node_t *node, tt_attr_key_t key, b
   tt__text_put(t, "]", 1);
 }
 
+// gather's and scatter's structure; the five lists correspond, name by name.
 static void put_pointing(tt__text_t *t, const tt_node_t *node) {
   static const tt_attr_key_t gather[] = {
       TT_ATTR_OFFSET_DIMS, TT_ATTR_COLLAPSED_SLICE_DIMS, TT_ATTR_OPERAND_BATCHING_DIMS,
@@ -122,6 +124,7 @@ static void put_conv(tt__text_t *t, const tt_node_t *node) {
 // Keys whose structure the node prints under another name, once.
 typedef enum group_e { PLAIN, SKIP, POINTING, CONV, CHANNEL } group_t;
 
+// Of each structure one key, which its op always has, prints all of it and the others nothing.
 static group_t group_of(const tt_node_t *node, tt_attr_key_t key) {
   switch (key) {
     case TT_ATTR_OFFSET_DIMS:
@@ -167,6 +170,7 @@ static void put_precisions(tt__text_t *t, const tt_attr_t *a) {
   tt__text_put(t, "]", 1);
 }
 
+// By key: enums by name, flags as booleans, else the integer type that StableHLO declares.
 static void put_int(tt__text_t *t, const tt_attr_t *a) {
   static const char *const transposes[] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE",
                                            "ADJOINT"};

@@ -25,6 +25,7 @@ bool tt__text_reserve(tt__text_t *t, size_t more) {
   return true;
 }
 
+// By hand: most of a program's text is numbers, and snprintf is slow at them.
 void tt__text_int(tt__text_t *t, int64_t value) {
   char digits[24], *p = digits + sizeof digits;
   uint64_t u = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
@@ -183,6 +184,8 @@ static void put_hex(tt__text_t *t, const unsigned char *bytes, size_t size) {
   tt__text_put(t, "\"", 1);
 }
 
+// A splat as one element, a few elements as lists, many as hexadecimal bytes: those are read
+// fastest and are exact. Types below a byte stay lists, whose packing in bytes nobody has to know.
 void tt__print_dense(tt__text_t *t, const tt_type_t *type, const void *bytes, size_t size) {
   enum { READABLE = 32 };  // more elements than this go out as raw bytes
   const unsigned char *p = bytes;

@@ -13,6 +13,7 @@ typedef struct verifier_s {
 
 static tt_status_t verify_block(verifier_t *v, const tt_block_t *block, const tt_block_t *parent);
 
+// A value comes up once, where the value table says it does.
 static tt_status_t define(verifier_t *v, tt_value_t value, const tt_node_t *node,
                           const tt_block_t *block, uint32_t index) {
   TT_CHECK(value < v->graph->value_count);
@@ -38,6 +39,8 @@ static tt_status_t check_uses(const verifier_t *v, const char *what, const tt_va
   return TT_OK_STATUS;
 }
 
+// Runs the op's rule again with the types it once gave as those written: they must still agree. The
+// scratch arena is emptied for every node.
 static tt_status_t verify_rule(verifier_t *v, const tt_node_t *node) {
   tt_type_t few[4], *types = few;
   tt_arena_reset(&v->scratch);
@@ -54,6 +57,7 @@ static tt_status_t verify_rule(verifier_t *v, const tt_node_t *node) {
   return tt__infer(&c);
 }
 
+// Results become visible after the regions, which may not use them.
 static tt_status_t verify_node(verifier_t *v, const tt_node_t *node, const tt_block_t *block) {
   TT_CHECK(node->op < TT_OP_COUNT && node->parent == block);
   const tt_op_info_t *info = &tt_op_infos[node->op];
