@@ -1,3 +1,6 @@
+// Common subexpressions: a hash table of nodes, filled in program order. Operands are mapped before
+// a node is looked up, so one walk also merges what becomes equal by earlier merges. Keeps: the
+// meaning bit for bit, for equal nodes compute equal bits. Leaves: nodes without uses.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,15 +14,18 @@ typedef struct entry_s {
   uint32_t next;  // older entry of the bucket + 1
 } entry_t;
 
-// Nodes that may stand for later ones. A region's entries are forgotten when it ends.
+// Nodes that may stand for later ones, in a stack with hash chains threaded through it. A region's
+// entries are popped when it ends: its values cannot be seen outside, while values around it can be
+// seen inside.
 typedef struct table_s {
   tt_graph_t *graph;
-  tt_value_t *map;
+  tt_value_t *map;  // old value -> the value that stands for it
   entry_t *entries;
   uint32_t count, capacity;
   uint32_t *buckets, bucket_count;  // newest entry + 1
 } table_t;
 
+// Regions are not compared, so nodes with one stay. A barrier is there to keep its operands apart.
 static bool is_mergeable(const tt_node_t *node) {
   uint8_t traits = tt_op_infos[node->op].traits;
   return node->region_count == 0 && node->result_count > 0 &&
@@ -40,6 +46,7 @@ static uint64_t hash_attr(uint64_t hash, const tt_attr_t *a) {
   }
 }
 
+// Of what same_node compares: equal nodes have equal hashes.
 static uint64_t hash_node(const tt_graph_t *g, const tt_node_t *node) {
   uint64_t hash = tt_hash_word(TT_HASH_SEED, (uint64_t)node->op << 32 | node->operand_count);
   hash = tt_hash_bytes(hash, node->operands, node->operand_count * sizeof(tt_value_t));
@@ -49,6 +56,7 @@ static uint64_t hash_node(const tt_graph_t *g, const tt_node_t *node) {
   return tt_hash_bytes(hash, t->dims, t->rank * sizeof *t->dims);
 }
 
+// Bit for bit: -0.0 and 0.0 are different attributes. A key has one kind, so kinds agree.
 static bool same_attr(const tt_attr_t *a, const tt_attr_t *b) {
   if (a->key != b->key || a->count != b->count) return false;
   switch (a->kind) {
@@ -99,6 +107,7 @@ static tt_status_t find_or_note(table_t *t, const tt_node_t *node, const tt_node
   return TT_OK_STATUS;
 }
 
+// Compacts the block's list in place: `kept` never passes the node that is read.
 static tt_status_t merge_block(table_t *t, tt_block_t *block) {
   uint32_t mark = t->count, kept = 0;
   for (uint32_t i = 0; i < block->node_count; i++) {
@@ -135,6 +144,7 @@ tt_status_t tt_cse(tt_graph_t *graph) {
   table_t t = {.graph = graph, .bucket_count = 16};
   while (t.bucket_count < graph->main->node_count) t.bucket_count *= 2;
   size_t maps = graph->value_count * sizeof(tt_value_t);
+  // One block for both tables.
   char *memory = tt_alloc(maps + t.bucket_count * sizeof *t.buckets);
   if (!memory) return tt__no_memory();
   t.map = (tt_value_t *)(void *)memory;

@@ -1,7 +1,10 @@
+// Dead code, in one backward sweep: `used` marks values somebody needs, and a node that is neither
+// used nor has an effect goes. Keeps: order, and main's arguments.
 #include "base/alloc.h"
 #include "ir/internal.h"
 #include "opt/opt.h"
 
+// Also where the effect is inside a region: a loop that only prints must run.
 static bool has_effect(const tt_node_t *node) {
   if (tt_op_infos[node->op].traits & TT_TRAIT_SIDE_EFFECT) {
     // A custom call says itself whether it has one.
@@ -23,7 +26,9 @@ static bool is_used(const tt_node_t *node, const uint8_t *used) {
   return false;
 }
 
-// Backwards, so that a user is seen before what it uses.
+// Backwards, so that a user is seen before what it uses; a node's regions are swept when it is
+// reached, since what they use of the values around them is defined above it. Survivors gather at
+// the list's end and move to its front when the sweep is over.
 static void sweep(tt_block_t *block, uint8_t *used) {
   for (uint32_t i = 0; i < block->return_count; i++) used[block->returns[i]] = 1;
   uint32_t kept = block->node_count;

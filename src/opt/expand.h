@@ -14,10 +14,14 @@
 #define LESS(x, y) tt_emit_compare(b, TT_LT, x, y)
 #define WHERE(p, x, y) tt_emit_select(b, p, x, y)
 
+// f64 takes longer series and other thresholds than f32.
 static inline bool tt__expand_is_wide(tt_build_t *b, tt_value_t x) {
   return tt_build_dtype(b, x) == TT_F64;
 }
 
+// Each emits a formula for every element of x (f32 or f64) and returns its value; NaN in, NaN out.
+// Both sides of every WHERE are computed for all elements, so neither may trap, and an infinity or
+// NaN on the side not chosen does no harm.
 tt_value_t tt__expand_erf(tt_build_t *b, tt_value_t x);
 tt_value_t tt__expand_erfc(tt_build_t *b, tt_value_t x);
 tt_value_t tt__expand_erf_inv(tt_build_t *b, tt_value_t x);

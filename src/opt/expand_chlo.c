@@ -1,3 +1,6 @@
+// Writes chlo ops in StableHLO, for plugins that do not know chlo. Formulas are chosen for accuracy
+// at the ends of the range: where the textbook's form cancels or overflows, another one takes over.
+// tests/test_expand_chlo.py holds them against PyTorch's.
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +15,8 @@ static tt_value_t half_exp(tt_build_t *b, tt_value_t x) {
   return MUL(MUL(root, NUM(0.5)), root);
 }
 
+// With e = exp(|x|) - 1: (e + e / (e + 1)) / 2 does not cancel near 0. From 20 on exp(-x) is below
+// half an ulp of exp(x) in f64, too.
 static tt_value_t sinh_of(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x), e = CALL(EXPONENTIAL_MINUS_ONE, size);
   tt_value_t small = MUL(NUM(0.5), ADD(e, DIV(e, ADD(e, NUM(1)))));
@@ -24,6 +29,8 @@ static tt_value_t cosh_of(tt_build_t *b, tt_value_t x) {
   return WHERE(LESS(size, NUM(20)), small, half_exp(b, size));
 }
 
+// log1p(|x| + x^2 / (1 + sqrt(x^2 + 1))), odd and without cancellation near 0; beyond the limit x^2
+// + 1 is x^2 to the last bit and log(2|x|) is as good, long before x^2 overflows.
 static tt_value_t asinh_of(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x), square = MUL(size, size), one = NUM(1);
   tt_value_t root = ADD(one, CALL(SQRT, ADD(square, one)));
@@ -33,6 +40,7 @@ static tt_value_t asinh_of(tt_build_t *b, tt_value_t x) {
   return MUL(CALL(SIGN, x), WHERE(LESS(size, NUM(limit)), small, large));
 }
 
+// In t = x - 1, which is exact near 1, where acosh goes like sqrt(2 t).
 static tt_value_t acosh_of(tt_build_t *b, tt_value_t x) {
   tt_value_t t = SUB(x, NUM(1));
   tt_value_t small = CALL(LOG_PLUS_ONE, ADD(t, CALL(SQRT, MUL(t, ADD(t, NUM(2))))));
@@ -42,13 +50,15 @@ static tt_value_t acosh_of(tt_build_t *b, tt_value_t x) {
   return WHERE(LESS(x, NUM(1)), NUM((double)NAN), r);
 }
 
+// log1p(2|x| / (1 - |x|)) / 2; gives infinity at 1 and NaN beyond by itself.
 static tt_value_t atanh_of(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x);
   tt_value_t ratio = DIV(MUL(NUM(2), size), SUB(NUM(1), size));
   return MUL(MUL(NUM(0.5), CALL(SIGN, x)), CALL(LOG_PLUS_ONE, ratio));
 }
 
-// The other leg of a right triangle with hypotenuse 1.
+// The other leg of a right triangle with hypotenuse 1: (1 - x)(1 + x) keeps the digits that 1 - x^2
+// loses near 1.
 static tt_value_t leg(tt_build_t *b, tt_value_t x) {
   return CALL(SQRT, MUL(SUB(NUM(1), x), ADD(NUM(1), x)));
 }
@@ -118,6 +128,8 @@ static bool next_after(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out
   return true;
 }
 
+// A stable descending sort of values and positions, cut off after k: equal values keep their order,
+// as top_k wants.
 static bool top_k(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_build_t *b = &rw->build;
   const tt_type_t *type = tt_build_type(b, node->operands[0]);
@@ -128,8 +140,10 @@ static bool top_k(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   return true;
 }
 
+// Narrow floats compute in f32 and
+// round once.
 static bool expand(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
-  if (node->op < TT_OP_ERF || node->op > TT_OP_TOP_K) return false;
+  if (!tt__op_is_chlo(node->op)) return false;
   if (node->op == TT_OP_TOP_K) return top_k(rw, node, out);
   if (node->op == TT_OP_NEXT_AFTER) return next_after(rw, node, out);
   tt_value_t x = node->operands[0];

@@ -4,6 +4,7 @@
 #include "opt/expand.h"
 #include "opt/expand_series.h"
 
+// Horner's scheme, coefficients from the lowest power on.
 static tt_value_t polynomial(tt_build_t *b, tt_value_t x, const double *series, size_t count) {
   tt_value_t r = NUM(series[count - 1]);
   for (size_t i = count - 1; i-- > 0;) r = ADD(MUL(r, x), NUM(series[i]));
@@ -13,14 +14,16 @@ static tt_value_t polynomial(tt_build_t *b, tt_value_t x, const double *series, 
 #define SERIES_OF(x, name) \
   (tt__expand_is_wide(b, x) ? SERIES(x, name##_f64) : SERIES(x, name##_f32))
 
-// erf(x) for |x| <= 1.
+// erf(x) for |x| <= 1. erf(x) / x is even: a polynomial in x * x, centred on the middle of its
+// range.
 static tt_value_t erf_near(tt_build_t *b, tt_value_t x) {
   tt_value_t z = SUB(MUL(x, x), NUM(0.5));
   return MUL(x, SERIES_OF(z, erf));
 }
 
-// exp(-x * x) for x >= 0. The square's rounding would cost x * x ulps; the head of x has an exact
-// one.
+// exp(-x * x) for x >= 0. The square's rounding would cost x * x ulps, a hundred at the end of
+// f32's range and more of f64's. So x = head + rest with a head of half the digits, whose square is
+// exact, and exp(-x * x) = exp(-head * head) (1 + expm1(-(x - head)(x + head))).
 static tt_value_t exp_minus_square(tt_build_t *b, tt_value_t x) {
   bool wide = tt__expand_is_wide(b, x);
   const tt_attr_t attrs[] = {tt_attr_int(TT_ATTR_EXPONENT_BITS, wide ? 11 : 8),
@@ -37,7 +40,8 @@ static tt_value_t exp_minus_square(tt_build_t *b, tt_value_t x) {
   return ADD(main, MUL(main, CALL(EXPONENTIAL_MINUS_ONE, CALL(NEGATE, rest))));
 }
 
-// erfc(x) for 0 <= x; beyond 30 it is 0 in f64 as well.
+// erfc(x) for 0 <= x; beyond 30 it is 0 in f64 as well. The series is of (1 + 2x) exp(x * x)
+// erfc(x), which changes little over the whole half line, in t, which maps that to [-1, 1).
 static tt_value_t erfc_far(tt_build_t *b, tt_value_t x) {
   x = tt_emit_binary(b, TT_OP_MINIMUM, x, NUM(30));
   tt_value_t t = DIV(SUB(x, NUM(3.75)), ADD(x, NUM(3.75)));
@@ -45,12 +49,14 @@ static tt_value_t erfc_far(tt_build_t *b, tt_value_t x) {
   return MUL(exp_minus_square(b, x), scaled);
 }
 
+// From |x| = 1 on erfc is below 0.16: subtracting it from 1 costs next to nothing.
 tt_value_t tt__expand_erf(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x);
   tt_value_t far = MUL(CALL(SIGN, x), SUB(NUM(1), erfc_far(b, size)));
   return WHERE(LESS(size, NUM(1)), erf_near(b, x), far);
 }
 
+// Below 1/2 it is the other way round, 1 - erf loses nothing; left of 0, erfc(x) = 2 - erfc(-x).
 tt_value_t tt__expand_erfc(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x), far = erfc_far(b, size);
   tt_value_t below = LESS(x, NUM(0));
@@ -58,7 +64,8 @@ tt_value_t tt__expand_erfc(tt_build_t *b, tt_value_t x) {
   return WHERE(LESS(size, NUM(0.5)), SUB(NUM(1), erf_near(b, x)), far);
 }
 
-// One step of Halley's method towards erf(y) = x; erfc is used where x is near 1 in size.
+// One step of Halley's method towards erf(y) = x, which triples the digits of the f32 series; erfc
+// is used where x is near 1 in size. 1.128... is 2 / sqrt(pi), erf's slope at 0.
 static tt_value_t improve_erf_inv(tt_build_t *b, tt_value_t x, tt_value_t y) {
   tt_value_t size = CALL(ABS, y), goal = CALL(ABS, x);
   tt_value_t near = SUB(erf_near(b, size), goal);
@@ -70,6 +77,8 @@ static tt_value_t improve_erf_inv(tt_build_t *b, tt_value_t x, tt_value_t y) {
   return MUL(CALL(SIGN, x), better);
 }
 
+// By way of w = -log(1 - x * x), in which erf_inv(x) / x is smooth: one series for the middle, one
+// in sqrt(w) for the ends, where 1 - |x| may be as small as the type allows.
 tt_value_t tt__expand_erf_inv(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x), one = NUM(1);
   // -log(1 - x * x), with care at both ends
@@ -85,7 +94,9 @@ tt_value_t tt__expand_erf_inv(tt_build_t *b, tt_value_t x) {
   return WHERE(LESS(one, size), NUM((double)NAN), y);
 }
 
-// lgamma(x) for x >= 0.
+// lgamma(x) for x >= 0. From 8 on Stirling's series, below the recurrence gamma(x) = (x - 1)
+// gamma(x - 1) brings x to [1, 2], where the series is of lgamma(x) / ((x - 1)(x - 2)), so that
+// both zeros are exact.
 static tt_value_t lgamma_positive(tt_build_t *b, tt_value_t x) {
   static const double stirling[] = {1.0 / 12,    -1.0 / 360,       1.0 / 1260,
                                     -1.0 / 1680, 1.0 / 1188,       -691.0 / 360360,
@@ -112,6 +123,8 @@ static tt_value_t lgamma_positive(tt_build_t *b, tt_value_t x) {
   return WHERE(LESS(x, NUM(8)), small, large);
 }
 
+// Left of 0 by reflection. Only the fraction of x goes into the sine, folded to [0, 1/2]: pi * x
+// for a large x would have no digits left.
 tt_value_t tt__expand_lgamma(tt_build_t *b, tt_value_t x) {
   tt_value_t size = CALL(ABS, x), infinity = NUM((double)INFINITY);
   tt_value_t positive = lgamma_positive(b, size);
@@ -124,6 +137,8 @@ tt_value_t tt__expand_lgamma(tt_build_t *b, tt_value_t x) {
   return WHERE(tt_emit_compare(b, TT_EQ, size, infinity), infinity, r);
 }
 
+// The recurrence psi(z) = psi(z + 1) - 1 / z up to `steps`, where the asymptotic series
+// (Bernoulli's numbers over their index) is as good as the type; reflection left of 0.
 tt_value_t tt__expand_digamma(tt_build_t *b, tt_value_t x) {
   static const double bernoulli[] = {1.0 / 12,  -1.0 / 120,     1.0 / 252, -1.0 / 240,
                                      1.0 / 132, -691.0 / 32760, 1.0 / 12,  -3617.0 / 8160};

@@ -6,6 +6,7 @@
 #include "opt/opt.h"
 #include "opt/rewrite.h"
 
+// Larger constants stay: folding them would trade a kernel's time for a program's size.
 enum { MOST_ELEMENTS = 64 };
 
 // An element as the widest number of its class.
@@ -15,6 +16,7 @@ typedef union number_u {
   uint64_t u;
 } number_t;
 
+// Exact: a double holds every value of every float type.
 static double load_real(tt_dtype_t dtype, const void *p) {
   uint16_t h;
   float f;
@@ -39,6 +41,7 @@ static double load_real(tt_dtype_t dtype, const void *p) {
   }
 }
 
+// Integers come sign- or zero-extended to 64 bits.
 static number_t load(tt_dtype_t dtype, const void *p) {
   number_t n = {.u = 0};
   size_t size = tt_dtype_size(dtype);
@@ -51,6 +54,7 @@ static number_t load(tt_dtype_t dtype, const void *p) {
   return n;
 }
 
+// Integers wrap to the type's width, as arithmetic in that width would have.
 static void store(tt_dtype_t dtype, number_t n, void *p) {
   if (tt_dtype_is_float(dtype)) {
     tt__element_double(dtype, n.f, p);
@@ -130,6 +134,7 @@ static bool int_op(tt_op_t op, const number_t *x, number_t *out) {
   }
 }
 
+// Bytes of i1 are 0 or 1, so the bitwise operators are the logical ones.
 static bool bool_op(tt_op_t op, const number_t *x, number_t *out) {
   out->u = op == TT_OP_NOT   ? !x[0].u
            : op == TT_OP_AND ? x[0].u & x[1].u
@@ -138,6 +143,7 @@ static bool bool_op(tt_op_t op, const number_t *x, number_t *out) {
   return op == TT_OP_NOT || op == TT_OP_AND || op == TT_OP_OR || op == TT_OP_XOR;
 }
 
+// IEEE: with a NaN only NE is true.
 static bool compare(int64_t how, tt_dtype_t dtype, const number_t *x, number_t *out) {
   bool less, equal, ordered = true;
   if (tt_dtype_is_float(dtype)) {
@@ -174,7 +180,8 @@ static bool compare(int64_t how, tt_dtype_t dtype, const number_t *x, number_t *
   return false;
 }
 
-// Only conversions whose result no device may choose: not NaN or out of range to an integer.
+// Only conversions whose result no device may choose: StableHLO leaves NaN and what is out of range
+// to an integer to the implementation.
 static bool convert(tt_dtype_t from, tt_dtype_t to, number_t x, number_t *out) {
   if (to == TT_I1) {
     out->u = tt_dtype_is_float(from) ? x.f != 0 : x.u != 0;
@@ -208,7 +215,7 @@ static bool convert(tt_dtype_t from, tt_dtype_t to, number_t x, number_t *out) {
   return true;
 }
 
-// One element of the result.
+// One element of the result. False: not decided here, the node stays.
 static bool evaluate(const tt_node_t *node, tt_dtype_t from, tt_dtype_t to, const number_t *x,
                      number_t *out) {
   switch ((tt_op_t)node->op) {
@@ -228,6 +235,7 @@ static bool evaluate(const tt_node_t *node, tt_dtype_t from, tt_dtype_t to, cons
                                  : int_op((tt_op_t)node->op, x, out);
 }
 
+// A quick look before any operand is: most nodes are not.
 static bool is_foldable(const tt_node_t *node) {
   switch ((tt_op_t)node->op) {
     case TT_OP_CONVERT:
@@ -262,10 +270,11 @@ typedef struct source_s {
 static bool find_source(const tt__rewrite_t *rw, tt_value_t v, source_t *out) {
   const tt_type_t *type = tt__rewrite_type(rw, v);
   size_t one = tt_dtype_size(type->dtype);
+  if (tt_dtype_is_complex(type->dtype)) return false;  // number_t has no room for two parts
   out->dtype = type->dtype;
   out->step = 0;
   out->bytes = tt__rewrite_splat(rw, v);
-  if (out->bytes || tt_dtype_is_complex(type->dtype)) return out->bytes && one <= 8;
+  if (out->bytes) return true;
   const tt_node_t *node = tt__rewrite_is(rw, v, TT_OP_CONSTANT);
   if (!node || tt_type_elements(type) > MOST_ELEMENTS) return false;
   out->bytes = tt_node_attr(node, TT_ATTR_VALUE)->u.bytes;
@@ -273,6 +282,8 @@ static bool find_source(const tt__rewrite_t *rw, tt_value_t v, source_t *out) {
   return true;
 }
 
+// Splats fold to a splat whatever their size; else all operands are small dense constants. Nothing
+// is emitted before every element has been decided.
 static bool fold(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
   source_t sources[3];
   char bytes[MOST_ELEMENTS * 8];

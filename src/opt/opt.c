@@ -1,3 +1,5 @@
+// The optimiser in one straight line. Every pass works in place on a valid graph and leaves a valid
+// one, which debug builds verify after each.
 #include "opt/opt.h"
 
 #include <stdatomic.h>
@@ -21,6 +23,7 @@ static tt_status_t dump(const tt_graph_t *graph, const char *wanted, const char 
   return TT_OK_STATUS;
 }
 
+// Release builds trust the passes.
 static tt_status_t check(const tt_graph_t *graph, const char *pass) {
 #ifdef NDEBUG
   (void)graph;
@@ -40,6 +43,7 @@ static tt_status_t check(const tt_graph_t *graph, const char *pass) {
   } while (0)
 
 tt_status_t tt_opt_run(tt_graph_t *graph) {
+  // Looked at on every run: a debugging session may set it while the process lives.
   const char *wanted = getenv("TT_DUMP");
   PASS(dce);       // first: what nobody uses need not be worked on, and uses are counted rightly
   PASS(fold);      // gives simplify the constants it looks for

@@ -1,10 +1,13 @@
+// One walk in program order: a node's operands are replaced first, then the rule sees it, so a
+// chain of rewrites along a data flow needs one round. Values are never renumbered; `map` says who
+// stands for whom, and nodes that are replaced simply are not put back.
 #include "opt/rewrite.h"
 
 #include <string.h>
 
 #include "base/alloc.h"
 
-// Room for the values that have come up since; they stand for themselves.
+// Room for the values that have come up since; they stand for themselves and have no uses yet.
 static bool reserve(tt__rewrite_t *rw) {
   uint32_t n = rw->graph->value_count;
   if (n <= rw->count) return true;
@@ -32,6 +35,8 @@ static void count_node(tt__rewrite_t *rw, const tt_node_t *node) {
 
 static tt_status_t walk_block(tt__rewrite_t *rw, tt_block_t *block);
 
+// Use counts follow: what replaces the node brings its own uses, the node's operands lose one each,
+// and the replacement inherits the uses of the result.
 static tt_status_t walk_node(tt__rewrite_t *rw, tt_block_t *block, tt_node_t *node) {
   tt_value_t few[8] = {0}, *out = few;
   for (uint32_t i = 0; i < node->operand_count; i++) {
@@ -85,6 +90,7 @@ tt_status_t tt__rewrite_run(tt_graph_t *graph, tt__rewrite_fn_t fn, bool *out_ch
   return s;
 }
 
+// Looks through broadcasts and reshapes, which repeat or reorder equal elements.
 const void *tt__rewrite_splat(const tt__rewrite_t *rw, tt_value_t v) {
   const tt_node_t *node = tt__rewrite_def(rw, v);
   while (node && (node->op == TT_OP_BROADCAST_IN_DIM || node->op == TT_OP_RESHAPE)) {

@@ -1,3 +1,5 @@
+// All rules of simplification in one walk, families in the order of how much they save: an identity
+// makes the others unnecessary, and sinking comes last because it only prepares.
 #include "opt/opt.h"
 #include "opt/rewrite.h"
 

@@ -14,6 +14,7 @@ static bool is_number(const tt__rewrite_t *rw, tt_value_t v, double value) {
   return memcmp(bytes, wanted, tt_dtype_size(dtype)) == 0;
 }
 
+// All bits of the element set: the identity of AND.
 static bool is_all_ones(const tt__rewrite_t *rw, tt_value_t v) {
   const void *bytes = tt__rewrite_splat(rw, v);
   char wanted[16];
@@ -22,17 +23,15 @@ static bool is_all_ones(const tt__rewrite_t *rw, tt_value_t v) {
          memcmp(bytes, wanted, tt_dtype_size(dtype)) == 0;
 }
 
+// i1 included: its arithmetic has no NaN and no signed zero either.
 static bool is_integer(const tt__rewrite_t *rw, tt_value_t v) {
   tt_dtype_t d = tt__rewrite_type(rw, v)->dtype;
   return tt_dtype_is_int(d) || d == TT_I1;
 }
 
-static bool keep(tt_value_t *out, tt_value_t v) {
-  *out = v;
-  return true;
-}
-
-// x op c = x and x op c = c, for a constant on one side.
+// x op c = x and x op c = c, for a constant on one side; `right`: c is the right one. For floats
+// only what holds for NaN, infinities and both zeros: 0 * x is not 0, x + 0 turns -0 into +0.
+// Complex numbers have too many zeros for any of it.
 static bool with_constant(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t x, tt_value_t c,
                           bool right, tt_value_t *out) {
   bool integer = is_integer(rw, x);
@@ -40,39 +39,40 @@ static bool with_constant(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t x
   switch ((tt_op_t)node->op) {
     case TT_OP_ADD:
       // -0 is the float's neutral element: -0 + 0 = 0.
-      if (!complex && is_number(rw, c, integer ? 0.0 : -0.0)) return keep(out, x);
+      if (!complex && is_number(rw, c, integer ? 0.0 : -0.0)) return tt__rewrite_keep(out, x);
       return false;
     case TT_OP_SUBTRACT:
-      if (right && !complex && is_number(rw, c, 0.0)) return keep(out, x);
+      if (right && !complex && is_number(rw, c, 0.0)) return tt__rewrite_keep(out, x);
       return false;
     case TT_OP_MULTIPLY:
-      if (!complex && is_number(rw, c, 1.0)) return keep(out, x);
-      if (integer && is_number(rw, c, 0.0)) return keep(out, c);
+      if (!complex && is_number(rw, c, 1.0)) return tt__rewrite_keep(out, x);
+      if (integer && is_number(rw, c, 0.0)) return tt__rewrite_keep(out, c);
       return false;
     case TT_OP_DIVIDE:
-      if (right && !complex && is_number(rw, c, 1.0)) return keep(out, x);
+      if (right && !complex && is_number(rw, c, 1.0)) return tt__rewrite_keep(out, x);
       return false;
     case TT_OP_AND:
-      if (is_all_ones(rw, c)) return keep(out, x);
-      if (is_number(rw, c, 0.0)) return keep(out, c);
+      if (is_all_ones(rw, c)) return tt__rewrite_keep(out, x);
+      if (is_number(rw, c, 0.0)) return tt__rewrite_keep(out, c);
       return false;
     case TT_OP_OR:
-      if (is_number(rw, c, 0.0)) return keep(out, x);
-      if (is_all_ones(rw, c)) return keep(out, c);
+      if (is_number(rw, c, 0.0)) return tt__rewrite_keep(out, x);
+      if (is_all_ones(rw, c)) return tt__rewrite_keep(out, c);
       return false;
     case TT_OP_XOR:
-      if (is_number(rw, c, 0.0)) return keep(out, x);
+      if (is_number(rw, c, 0.0)) return tt__rewrite_keep(out, x);
       return false;
     case TT_OP_SHIFT_LEFT:
     case TT_OP_SHIFT_RIGHT_ARITHMETIC:
     case TT_OP_SHIFT_RIGHT_LOGICAL:
-      if (right && is_number(rw, c, 0.0)) return keep(out, x);
+      if (right && is_number(rw, c, 0.0)) return tt__rewrite_keep(out, x);
       return false;
     default:
       return false;
   }
 }
 
+// x op x. Not x - x or x / x of floats: x may be NaN, infinite or zero.
 static bool same_operands(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t x = node->operands[0];
   switch ((tt_op_t)node->op) {
@@ -80,7 +80,7 @@ static bool same_operands(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *
     case TT_OP_OR:
     case TT_OP_MAXIMUM:
     case TT_OP_MINIMUM:
-      return keep(out, x);
+      return tt__rewrite_keep(out, x);
     case TT_OP_SUBTRACT:
     case TT_OP_XOR:
       if (!is_integer(rw, x)) return false;
@@ -108,6 +108,7 @@ static bool is_exact(tt_dtype_t from, tt_dtype_t to) {
   return (to == TT_F32 && a->bits <= 16) || (to == TT_F64 && a->bits <= 32);
 }
 
+// convert(convert(x)) by way of a type that loses nothing.
 static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *inner = tt__rewrite_is(rw, node->operands[0], TT_OP_CONVERT);
   const tt_type_t *to = tt__rewrite_type(rw, node->first_result);
@@ -115,7 +116,7 @@ static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_type_t *from = tt__rewrite_type(rw, inner->operands[0]);
   const tt_type_t *middle = tt__rewrite_type(rw, inner->first_result);
   if (!is_exact(from->dtype, middle->dtype)) return false;
-  if (from->dtype == to->dtype) return keep(out, inner->operands[0]);
+  if (from->dtype == to->dtype) return tt__rewrite_keep(out, inner->operands[0]);
   tt_node_spec_t spec = {.op = TT_OP_CONVERT,
                          .operands = inner->operands,
                          .operand_count = 1,
@@ -125,24 +126,26 @@ static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   return true;
 }
 
+// A choice between equals or by a known predicate; select(not p, a, b) is select(p, b, a).
 static bool select(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t p = node->operands[0], yes = node->operands[1], no = node->operands[2];
-  if (yes == no) return keep(out, yes);
+  if (yes == no) return tt__rewrite_keep(out, yes);
   const uint8_t *fixed = tt__rewrite_splat(rw, p);
-  if (fixed) return keep(out, *fixed ? yes : no);
+  if (fixed) return tt__rewrite_keep(out, *fixed ? yes : no);
   const tt_node_t *inverse = tt__rewrite_is(rw, p, TT_OP_NOT);
   if (!inverse) return false;
   *out = tt_emit_select(&rw->build, inverse->operands[0], no, yes);
   return true;
 }
 
+// Taking apart what was just put together, and the other way round.
 static bool complex_parts(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *z = tt__rewrite_is(rw, node->operands[0], TT_OP_COMPLEX);
   if (node->op == TT_OP_REAL || node->op == TT_OP_IMAG) {
-    if (z) return keep(out, z->operands[node->op == TT_OP_IMAG]);
+    if (z) return tt__rewrite_keep(out, z->operands[node->op == TT_OP_IMAG]);
     // a real number is its own real part
     bool real = !tt_dtype_is_complex(tt__rewrite_type(rw, node->operands[0])->dtype);
-    return real && node->op == TT_OP_REAL ? keep(out, node->operands[0]) : false;
+    return real && node->op == TT_OP_REAL ? tt__rewrite_keep(out, node->operands[0]) : false;
   }
   const tt_node_t *re = tt__rewrite_is(rw, node->operands[0], TT_OP_REAL);
   const tt_node_t *im = tt__rewrite_is(rw, node->operands[1], TT_OP_IMAG);
@@ -151,7 +154,7 @@ static bool complex_parts(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *
                      tt__rewrite_type(rw, node->first_result))) {
     return false;
   }
-  return keep(out, re->operands[0]);
+  return tt__rewrite_keep(out, re->operands[0]);
 }
 
 bool tt__simplify_algebra(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
@@ -160,7 +163,7 @@ bool tt__simplify_algebra(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
     case TT_OP_NEGATE:
     case TT_OP_NOT:
       inner = tt__rewrite_is(rw, node->operands[0], (tt_op_t)node->op);
-      return inner ? keep(out, inner->operands[0]) : false;
+      return inner ? tt__rewrite_keep(out, inner->operands[0]) : false;
     case TT_OP_ABS:
     case TT_OP_FLOOR:
     case TT_OP_CEIL:
@@ -169,7 +172,7 @@ bool tt__simplify_algebra(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
       inner = tt__rewrite_is(rw, node->operands[0], (tt_op_t)node->op);
       return inner && tt_type_equal(tt__rewrite_type(rw, node->operands[0]),
                                     tt__rewrite_type(rw, inner->operands[0]))
-                 ? keep(out, node->operands[0])
+                 ? tt__rewrite_keep(out, node->operands[0])
                  : false;
     case TT_OP_CONVERT:
       return convert(rw, node, out);

@@ -3,18 +3,6 @@
 
 #include "opt/rewrite.h"
 
-static const int64_t *permutation_of(const tt_node_t *node) {
-  uint32_t n;
-  return tt_node_ints(node, TT_ATTR_PERMUTATION, &n);
-}
-
-static bool listed(const int64_t *list, uint32_t count, int64_t value) {
-  for (uint32_t i = 0; i < count; i++) {
-    if (list[i] == value) return true;
-  }
-  return false;
-}
-
 // Remaps one operand's dimension numbers through the transpose that makes it. Free dimensions
 // appear in the result in order, so their order must survive.
 static bool remap_dot(const tt__rewrite_t *rw, tt_value_t *operand, const int64_t *batch,
@@ -24,10 +12,11 @@ static bool remap_dot(const tt__rewrite_t *rw, tt_value_t *operand, const int64_
   if (batch_count) memcpy(new_batch, batch, batch_count * sizeof *batch);
   if (contract_count) memcpy(new_contract, contract, contract_count * sizeof *contract);
   if (!t) return false;
-  const int64_t *permutation = permutation_of(t);
+  const int64_t *permutation = tt__rewrite_ints(t, TT_ATTR_PERMUTATION);
   int64_t last = -1;
   for (uint32_t i = 0; i < tt__rewrite_type(rw, *operand)->rank; i++) {
-    if (listed(batch, batch_count, i) || listed(contract, contract_count, i)) continue;
+    if (tt_ints_has((tt_ints_t){batch, batch_count}, i)) continue;
+    if (tt_ints_has((tt_ints_t){contract, contract_count}, i)) continue;
     if (permutation[i] < last) return false;
     last = permutation[i];
   }
@@ -37,6 +26,7 @@ static bool remap_dot(const tt__rewrite_t *rw, tt_value_t *operand, const int64_
   return true;
 }
 
+// The node again, with other operands, attributes and result type.
 static tt_value_t rebuild(tt__rewrite_t *rw, const tt_node_t *node, const tt_value_t *operands,
                           tt_attr_t *attrs, const tt_type_t *type) {
   tt_node_spec_t spec = {.op = (tt_op_t)node->op,
@@ -49,6 +39,7 @@ static tt_value_t rebuild(tt__rewrite_t *rw, const tt_node_t *node, const tt_val
   return tt_emit(&rw->build, &spec);
 }
 
+// Each operand for itself: x^T y, x y^T and x^T y^T all become one dot_general over x and y.
 static bool dot(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   if (!tt__rewrite_is(rw, node->operands[0], TT_OP_TRANSPOSE) &&
       !tt__rewrite_is(rw, node->operands[1], TT_OP_TRANSPOSE)) {
@@ -85,6 +76,7 @@ static void remap_conv(tt_attr_t *attrs, uint32_t count, tt_attr_key_t first, tt
   }
 }
 
+// A convolution's dimension numbers name any order, so that every transpose of an operand fits in.
 static bool convolution(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *x = tt__rewrite_is(rw, node->operands[0], TT_OP_TRANSPOSE);
   const tt_node_t *k = tt__rewrite_is(rw, node->operands[1], TT_OP_TRANSPOSE);
@@ -96,23 +88,24 @@ static bool convolution(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *ou
   memcpy(attrs, node->attrs, node->attr_count * sizeof *attrs);
   if (x) {
     remap_conv(attrs, node->attr_count, TT_ATTR_INPUT_BATCH_DIMENSION,
-               TT_ATTR_INPUT_FEATURE_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS, permutation_of(x),
-               lists[0]);
+               TT_ATTR_INPUT_FEATURE_DIMENSION, TT_ATTR_INPUT_SPATIAL_DIMENSIONS,
+               tt__rewrite_ints(x, TT_ATTR_PERMUTATION), lists[0]);
   }
   if (k) {
     remap_conv(attrs, node->attr_count, TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
                TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS,
-               permutation_of(k), lists[1]);
+               tt__rewrite_ints(k, TT_ATTR_PERMUTATION), lists[1]);
   }
   *out = rebuild(rw, node, operands, attrs, tt__rewrite_type(rw, node->first_result));
   return true;
 }
 
-// transpose(convolution) with one use: the convolution writes its result where it should be.
+// transpose(convolution) with one use: the convolution writes its result where it should be. With
+// more uses it would be computed twice.
 static bool transposed_convolution(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *conv = tt__rewrite_is(rw, node->operands[0], TT_OP_CONVOLUTION);
   if (!conv || !tt__rewrite_single_use(rw, node->operands[0])) return false;
-  const int64_t *permutation = permutation_of(node);
+  const int64_t *permutation = tt__rewrite_ints(node, TT_ATTR_PERMUTATION);
   int64_t where[TT_MAX_RANK], list[TT_MAX_RANK];
   tt_attr_t attrs[TT_ATTR_COUNT];
   const tt_type_t *type = tt__rewrite_type(rw, node->first_result);

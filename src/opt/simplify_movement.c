@@ -3,16 +3,6 @@
 
 #include "opt/rewrite.h"
 
-static bool keep(tt_value_t *out, tt_value_t v) {
-  *out = v;
-  return true;
-}
-
-static const int64_t *ints(const tt_node_t *node, tt_attr_key_t key) {
-  uint32_t n;
-  return tt_node_ints(node, key, &n);
-}
-
 // A movement of a splat is a splat.
 static bool splat(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *constant = tt__rewrite_is(rw, node->operands[0], TT_OP_CONSTANT);
@@ -26,10 +16,11 @@ static bool splat(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   return true;
 }
 
+// Of a reshape: once; of a repeated scalar: the broadcast to the new shape.
 static bool reshape(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t x = node->operands[0];
   const tt_type_t *to = tt__rewrite_type(rw, node->first_result);
-  if (tt_type_same_shape(tt__rewrite_type(rw, x), to)) return keep(out, x);
+  if (tt_type_same_shape(tt__rewrite_type(rw, x), to)) return tt__rewrite_keep(out, x);
   const tt_node_t *inner = tt__rewrite_is(rw, x, TT_OP_RESHAPE);
   if (inner) {
     *out = tt_emit_reshape(&rw->build, inner->operands[0], to->rank, to->dims);
@@ -54,17 +45,19 @@ static bool keeps_order(const tt_type_t *x, const int64_t *permutation) {
   return true;
 }
 
+// A transpose that moves only dimensions of size 1 is a reshape, which later rules and the planner
+// take for free; two in a row are one.
 static bool transpose(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t x = node->operands[0];
   const tt_type_t *from = tt__rewrite_type(rw, x), *to = tt__rewrite_type(rw, node->first_result);
-  const int64_t *permutation = ints(node, TT_ATTR_PERMUTATION);
+  const int64_t *permutation = tt__rewrite_ints(node, TT_ATTR_PERMUTATION);
   if (keeps_order(from, permutation)) {
     *out = tt_emit_reshape(&rw->build, x, to->rank, to->dims);
     return true;
   }
   const tt_node_t *inner = tt__rewrite_is(rw, x, TT_OP_TRANSPOSE);
   if (inner) {
-    const int64_t *first = ints(inner, TT_ATTR_PERMUTATION);
+    const int64_t *first = tt__rewrite_ints(inner, TT_ATTR_PERMUTATION);
     int64_t both[TT_MAX_RANK];
     for (uint32_t i = 0; i < to->rank; i++) both[i] = first[permutation[i]];
     *out = tt_emit_transpose(&rw->build, inner->operands[0], both);
@@ -72,7 +65,7 @@ static bool transpose(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out)
   }
   inner = tt__rewrite_is(rw, x, TT_OP_BROADCAST_IN_DIM);
   if (inner) {  // the broadcast goes where the transpose would have moved its dimensions
-    const int64_t *map = ints(inner, TT_ATTR_BROADCAST_DIMENSIONS);
+    const int64_t *map = tt__rewrite_ints(inner, TT_ATTR_BROADCAST_DIMENSIONS);
     uint32_t rank = tt__rewrite_type(rw, inner->operands[0])->rank;
     int64_t moved[TT_MAX_RANK], where[TT_MAX_RANK];
     for (uint32_t i = 0; i < to->rank; i++) where[permutation[i]] = i;
@@ -96,10 +89,11 @@ static bool find_inserted(const tt_type_t *x, const tt_type_t *reshaped, int64_t
   return i == x->rank;
 }
 
+// Chains of broadcasts, and of reshapes that insert dimensions of size 1, become one broadcast.
 static bool broadcast(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t x = node->operands[0];
   const tt_type_t *from = tt__rewrite_type(rw, x), *to = tt__rewrite_type(rw, node->first_result);
-  const int64_t *map = ints(node, TT_ATTR_BROADCAST_DIMENSIONS);
+  const int64_t *map = tt__rewrite_ints(node, TT_ATTR_BROADCAST_DIMENSIONS);
   bool ascending = true;
   for (uint32_t i = 1; i < from->rank; i++) ascending = ascending && map[i - 1] < map[i];
   // Nothing is repeated: a reshape, or nothing at all. A rank-0 operand stays a broadcast, the form
@@ -116,7 +110,7 @@ static bool broadcast(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out)
   }
   const tt_node_t *inner = tt__rewrite_is(rw, x, TT_OP_BROADCAST_IN_DIM);
   if (inner) {
-    const int64_t *first = ints(inner, TT_ATTR_BROADCAST_DIMENSIONS);
+    const int64_t *first = tt__rewrite_ints(inner, TT_ATTR_BROADCAST_DIMENSIONS);
     const tt_type_t *source = tt__rewrite_type(rw, inner->operands[0]);
     int64_t both[TT_MAX_RANK];
     for (uint32_t i = 0; i < source->rank; i++) both[i] = map[first[i]];
@@ -134,26 +128,27 @@ static bool broadcast(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out)
   return splat(rw, node, out);
 }
 
+// Only the same list twice cancels; lists in another order are rare enough to stay.
 static bool reverse(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   uint32_t n, m;
   const int64_t *dims = tt_node_ints(node, TT_ATTR_DIMENSIONS, &n);
   const tt_type_t *x = tt__rewrite_type(rw, node->operands[0]);
   bool still = true;
   for (uint32_t i = 0; i < n; i++) still = still && x->dims[dims[i]] <= 1;
-  if (still) return keep(out, node->operands[0]);
+  if (still) return tt__rewrite_keep(out, node->operands[0]);
   const tt_node_t *inner = tt__rewrite_is(rw, node->operands[0], TT_OP_REVERSE);
   if (!inner) return splat(rw, node, out);
   const int64_t *first = tt_node_ints(inner, TT_ATTR_DIMENSIONS, &m);
   if (n != m || memcmp(dims, first, n * sizeof *dims) != 0) return false;
-  return keep(out, inner->operands[0]);
+  return tt__rewrite_keep(out, inner->operands[0]);
 }
 
 // slice(concatenate(a, b, ...)) that reads one operand only.
 static bool slice_of_concat(tt__rewrite_t *rw, const tt_node_t *node, const tt_node_t *concat,
                             tt_value_t *out) {
   int64_t d = tt_node_int(concat, TT_ATTR_DIMENSION, 0), offset = 0;
-  const int64_t *starts = ints(node, TT_ATTR_START_INDICES);
-  const int64_t *limits = ints(node, TT_ATTR_LIMIT_INDICES);
+  const int64_t *starts = tt__rewrite_ints(node, TT_ATTR_START_INDICES);
+  const int64_t *limits = tt__rewrite_ints(node, TT_ATTR_LIMIT_INDICES);
   uint32_t rank = tt__rewrite_type(rw, node->first_result)->rank;
   int64_t new_starts[TT_MAX_RANK], new_limits[TT_MAX_RANK];
   for (uint32_t k = 0; k < concat->operand_count; k++) {
@@ -164,7 +159,7 @@ static bool slice_of_concat(tt__rewrite_t *rw, const tt_node_t *node, const tt_n
       new_starts[d] -= offset;
       new_limits[d] -= offset;
       *out = tt_emit_slice(&rw->build, concat->operands[k], new_starts, new_limits,
-                           ints(node, TT_ATTR_STRIDES));
+                           tt__rewrite_ints(node, TT_ATTR_STRIDES));
       return true;
     }
     offset += size;
@@ -172,10 +167,14 @@ static bool slice_of_concat(tt__rewrite_t *rw, const tt_node_t *node, const tt_n
   return false;
 }
 
+// start, limit and stride of the composition; infer_slice's constraints hold for it as they did for
+// both.
 static bool slice_of_slice(tt__rewrite_t *rw, const tt_node_t *node, const tt_node_t *inner,
                            tt_value_t *out) {
-  const int64_t *s0 = ints(inner, TT_ATTR_START_INDICES), *t0 = ints(inner, TT_ATTR_STRIDES);
-  const int64_t *s1 = ints(node, TT_ATTR_START_INDICES), *t1 = ints(node, TT_ATTR_STRIDES);
+  const int64_t *s0 = tt__rewrite_ints(inner, TT_ATTR_START_INDICES),
+                *t0 = tt__rewrite_ints(inner, TT_ATTR_STRIDES);
+  const int64_t *s1 = tt__rewrite_ints(node, TT_ATTR_START_INDICES),
+                *t1 = tt__rewrite_ints(node, TT_ATTR_STRIDES);
   const tt_type_t *to = tt__rewrite_type(rw, node->first_result);
   const tt_type_t *source = tt__rewrite_type(rw, inner->operands[0]);
   int64_t starts[TT_MAX_RANK], limits[TT_MAX_RANK], strides[TT_MAX_RANK];
@@ -196,11 +195,11 @@ static bool slice_of_slice(tt__rewrite_t *rw, const tt_node_t *node, const tt_no
 static bool slice_of_pad(tt__rewrite_t *rw, const tt_node_t *node, const tt_node_t *pad,
                          tt_value_t *out) {
   const tt_type_t *x = tt__rewrite_type(rw, pad->operands[0]);
-  const int64_t *low = ints(pad, TT_ATTR_EDGE_PADDING_LOW);
-  const int64_t *interior = ints(pad, TT_ATTR_INTERIOR_PADDING);
-  const int64_t *starts = ints(node, TT_ATTR_START_INDICES);
-  const int64_t *limits = ints(node, TT_ATTR_LIMIT_INDICES);
-  const int64_t *strides = ints(node, TT_ATTR_STRIDES);
+  const int64_t *low = tt__rewrite_ints(pad, TT_ATTR_EDGE_PADDING_LOW);
+  const int64_t *interior = tt__rewrite_ints(pad, TT_ATTR_INTERIOR_PADDING);
+  const int64_t *starts = tt__rewrite_ints(node, TT_ATTR_START_INDICES);
+  const int64_t *limits = tt__rewrite_ints(node, TT_ATTR_LIMIT_INDICES);
+  const int64_t *strides = tt__rewrite_ints(node, TT_ATTR_STRIDES);
   int64_t new_starts[TT_MAX_RANK], new_limits[TT_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
     if (tt__at(interior, i, 0) != 0) return false;
@@ -215,7 +214,7 @@ static bool slice_of_pad(tt__rewrite_t *rw, const tt_node_t *node, const tt_node
 static bool slice(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   tt_value_t x = node->operands[0];
   if (tt_type_same_shape(tt__rewrite_type(rw, x), tt__rewrite_type(rw, node->first_result))) {
-    return keep(out, x);
+    return tt__rewrite_keep(out, x);
   }
   const tt_node_t *inner = tt__rewrite_def(rw, x);
   if (!inner) return false;
@@ -227,14 +226,14 @@ static bool slice(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
 
 static bool pad(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_type_t *x = tt__rewrite_type(rw, node->operands[0]);
-  const int64_t *low = ints(node, TT_ATTR_EDGE_PADDING_LOW);
-  const int64_t *high = ints(node, TT_ATTR_EDGE_PADDING_HIGH);
-  const int64_t *interior = ints(node, TT_ATTR_INTERIOR_PADDING);
+  const int64_t *low = tt__rewrite_ints(node, TT_ATTR_EDGE_PADDING_LOW);
+  const int64_t *high = tt__rewrite_ints(node, TT_ATTR_EDGE_PADDING_HIGH);
+  const int64_t *interior = tt__rewrite_ints(node, TT_ATTR_INTERIOR_PADDING);
   for (uint32_t i = 0; i < x->rank; i++) {
     if (low[i] != 0 || high[i] != 0 || (tt__at(interior, i, 0) != 0 && x->dims[i] > 1))
       return false;
   }
-  return keep(out, node->operands[0]);
+  return tt__rewrite_keep(out, node->operands[0]);
 }
 
 // Slices of one tensor, end to end along d and whole elsewhere: x itself where they cover it.
@@ -247,27 +246,29 @@ static bool rejoined(tt__rewrite_t *rw, const tt_node_t *node, int64_t d, tt_val
   for (uint32_t k = 0; k < node->operand_count; k++) {
     const tt_node_t *s = tt__rewrite_is(rw, node->operands[k], TT_OP_SLICE);
     if (!s || s->operands[0] != first->operands[0]) return false;
-    const int64_t *strides = ints(s, TT_ATTR_STRIDES);
-    if (ints(s, TT_ATTR_START_INDICES)[d] != at || tt__at(strides, (uint32_t)d, 1) != 1) {
+    const int64_t *strides = tt__rewrite_ints(s, TT_ATTR_STRIDES);
+    if (tt__rewrite_ints(s, TT_ATTR_START_INDICES)[d] != at ||
+        tt__at(strides, (uint32_t)d, 1) != 1) {
       return false;
     }
-    at = ints(s, TT_ATTR_LIMIT_INDICES)[d];
+    at = tt__rewrite_ints(s, TT_ATTR_LIMIT_INDICES)[d];
     // Equal sizes in the other dimensions mean whole dimensions, read in steps of 1.
   }
-  return keep(out, first->operands[0]);
+  return tt__rewrite_keep(out, first->operands[0]);
 }
 
+// Empty operands add nothing; one that is left stands alone.
 static bool concatenate(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   int64_t d = tt_node_int(node, TT_ATTR_DIMENSION, 0);
   uint32_t full = 0;
   tt_value_t last = node->operands[0];
-  if (node->operand_count == 1) return keep(out, last);
+  if (node->operand_count == 1) return tt__rewrite_keep(out, last);
   for (uint32_t k = 0; k < node->operand_count; k++) {
     if (tt__rewrite_type(rw, node->operands[k])->dims[d] == 0) continue;
     full++;
     last = node->operands[k];
   }
-  if (full <= 1) return keep(out, last);
+  if (full <= 1) return tt__rewrite_keep(out, last);
   if (full == node->operand_count) return rejoined(rw, node, d, out);
   tt_value_t *kept = TT_ARENA_ARRAY(&rw->graph->arena, tt_value_t, full);
   if (!kept) return false;
@@ -282,7 +283,7 @@ static bool concatenate(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *ou
 // Constant start indices, which are clamped so that the slice fits.
 static bool dynamic_slice(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_type_t *x = tt__rewrite_type(rw, node->operands[0]);
-  const int64_t *sizes = ints(node, TT_ATTR_SLICE_SIZES);
+  const int64_t *sizes = tt__rewrite_ints(node, TT_ATTR_SLICE_SIZES);
   int64_t starts[TT_MAX_RANK], limits[TT_MAX_RANK];
   for (uint32_t i = 0; i < x->rank; i++) {
     const void *bytes = tt__rewrite_splat(rw, node->operands[1 + i]);

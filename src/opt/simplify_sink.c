@@ -4,16 +4,12 @@
 
 #include "opt/rewrite.h"
 
+// select and clamp have the most.
 enum { MOST_OPERANDS = 3 };
 
 static bool is_pointwise(const tt_node_t *node) {
   return (tt_op_infos[node->op].traits & TT_TRAIT_ELEMENTWISE) || node->op == TT_OP_SELECT ||
          node->op == TT_OP_CLAMP;
-}
-
-static const int64_t *permutation_of(const tt_node_t *node) {
-  uint32_t n;
-  return tt_node_ints(node, TT_ATTR_PERMUTATION, &n);
 }
 
 // The permutation that all transposed operands share; NULL: none is transposed, they differ, one is
@@ -27,7 +23,7 @@ static const int64_t *common_permutation(const tt__rewrite_t *rw, const tt_node_
       if (!tt__rewrite_splat(rw, v) && tt__rewrite_scalar(rw, v) == TT_NO_VALUE) return NULL;
       continue;
     }
-    const int64_t *p = permutation_of(t);
+    const int64_t *p = tt__rewrite_ints(t, TT_ATTR_PERMUTATION);
     size_t size = tt__rewrite_type(rw, v)->rank * sizeof *p;
     // A transpose outside a loop must not move into it.
     if (t->parent != rw->build.block) return NULL;
@@ -57,6 +53,8 @@ static tt_value_t respread(tt__rewrite_t *rw, tt_value_t v, const tt_type_t *sha
   return tt_emit(&rw->build, &spec);
 }
 
+// The op is done in the operands' order, its result transposed. Terminates: every application moves
+// a transpose one node closer to the returns and makes no new one.
 bool tt__simplify_sink(tt__rewrite_t *rw, tt_node_t *node, tt_value_t *out) {
   if (!is_pointwise(node) || node->operand_count > MOST_OPERANDS) return false;
   bool any = false;
