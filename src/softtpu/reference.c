@@ -1,3 +1,6 @@
+// The executor's skeleton: dispatch, lifetimes of values, blocks. A run interprets main node by
+// node for all devices at once; a value is allocated when its node runs and freed after its last
+// use, which an analysis beforehand has found.
 #include "softtpu/reference.h"
 
 #include <stdio.h>
@@ -18,6 +21,7 @@ static const tt__ref_group_kernel_t group_kernels[TT_OP_COUNT] = {
 #undef KERNEL
 };
 
+// As many operand types as fit 256 characters.
 tt_status_t tt__ref_unimplemented(const tt_graph_t *graph, const tt_node_t *node,
                                   const char *what) {
   char text[256] = "";
@@ -45,8 +49,11 @@ static const tt_node_t *path_node(const tt_node_t *const *path, uint32_t depth,
   return NULL;
 }
 
+// Regions inside regions; the parser does not go deeper either.
 enum { MAX_DEPTH = 128 };
 
+// Last uses, found in program order: the last one written wins. A use inside a region counts as a
+// use by the node of the value's own block that holds the region, since a loop may come back to it.
 typedef struct walk_s {
   const tt_graph_t *graph;
   const tt_node_t **last_use;  // [value]
@@ -160,6 +167,7 @@ static tt_status_t state_create(const tt_graph_t *graph, uint32_t device_count,
 
 // ---- evaluation
 
+// A node's kernel on one device; elementwise nodes share one.
 static tt_status_t run_node_on(tt__ref_state_t *state, uint32_t device, const tt_node_t *node,
                                const void *const *operands, void *const *results) {
   tt__ref_call_t call = {state, device, state->graph, node, operands, results};
@@ -169,6 +177,7 @@ static tt_status_t run_node_on(tt__ref_state_t *state, uint32_t device, const tt
   return kernel(&call);
 }
 
+// Inactive devices are in another branch or have left the loop: nothing of theirs is touched.
 static tt_status_t dispatch(tt__ref_state_t *state, const bool *active, const tt_node_t *node,
                             const void *const *const *operands, void *const *const *results) {
   if (group_kernels[node->op]) {
@@ -180,6 +189,7 @@ static tt_status_t dispatch(tt__ref_state_t *state, const bool *active, const tt
   return TT_OK_STATUS;
 }
 
+// One byte more, so that empty tensors have an address, too.
 static tt_status_t allocate_results(tt__ref_state_t *state, const bool *active,
                                     const tt_node_t *node) {
   for (uint32_t d = 0; d < state->device_count; d++) {
@@ -224,6 +234,7 @@ static void free_value(tt__ref_state_t *state, tt_value_t value) {
   }
 }
 
+// A node without results starts no chain: what it uses last lives until the block ends.
 static void free_dead(tt__ref_state_t *state, const tt_node_t *node) {
   if (!state->dead_head || node->result_count == 0) return;
   tt_value_t value = state->dead_head[node->first_result];
@@ -333,6 +344,7 @@ typedef struct captures_s {
   uint32_t capacity, count;
 } captures_t;
 
+// Whether the block is one of the node's regions or in one.
 static bool block_inside(const tt_block_t *block, const tt_node_t *node) {
   for (; block; block = block->parent) {
     for (uint32_t i = 0; i < node->region_count; i++) {
@@ -369,6 +381,8 @@ uint32_t tt_reference_captures(const tt_graph_t *graph, const tt_node_t *node,
   return captures.count;
 }
 
+// Without an environment there is a state on the stack that has no values: nodes without regions
+// look at none.
 tt_status_t tt_reference_node(const tt_graph_t *graph, const tt_node_t *node,
                               tt_reference_env_t *env, const void *const *operands,
                               void *const *results) {

@@ -22,6 +22,8 @@ static uint32_t partition_count(const tt__ref_state_t *state) {
   return state->graph->partition_count > 1 ? state->graph->partition_count : 1;
 }
 
+// The specification's table: reductions and gathers by channel_id and use_global_device_ids, the
+// others by channel_id alone.
 static naming_t node_naming(const tt_node_t *node) {
   bool channel = tt_node_int(node, TT_ATTR_CHANNEL_ID, 0) > 0;
   switch (node->op) {
@@ -63,6 +65,8 @@ static void group_add(const tt__ref_state_t *state, naming_t naming, uint32_t de
   }
 }
 
+// The group in the order that the specification gives it: by partition first where replicas of all
+// partitions meet.
 static void group_fill(const tt__ref_state_t *state, naming_t naming, uint32_t device,
                        const int64_t *names, uint32_t count, group_t *group) {
   if (naming != CROSS_REPLICA_AND_PARTITION) {
@@ -152,13 +156,15 @@ static void copy_box(const int64_t *box, const tt_type_t *from_type, const void 
                from_strides);
 }
 
+// Shapes were checked without the group's size, which is known only here.
 static tt_status_t check_size(const tt_node_t *node, int64_t have, int64_t parts, int64_t want) {
   if (have == parts * want) return TT_OK_STATUS;
   return TT_ERROR(INVALID_ARGUMENT, "%s: a dimension of %lld does not hold %lld parts of %lld",
                   tt_op_infos[node->op].text, (long long)have, (long long)parts, (long long)want);
 }
 
-// The group's operands combined in its order into `sum`, of the operand's type.
+// The group's operands combined in its order into `sum`, of the operand's type: every member adds
+// in the same order and gets the same bits. A device in no group keeps its own.
 static tt_status_t reduce_group(tt__ref_state_t *state, const tt_node_t *node, uint32_t device,
                                 const group_t *group, uint32_t operand,
                                 const void *const *const *operands, void *sum) {
@@ -242,6 +248,7 @@ static tt_status_t all_to_all_on(tt__ref_state_t *state, const tt_node_t *node, 
   return TT_OK_STATUS;
 }
 
+// Who is nobody's target gets zeros.
 static tt_status_t permute_on(tt__ref_state_t *state, const tt_node_t *node, uint32_t device,
                               const group_t *group, const void *const *const *operands,
                               void *const *results) {

@@ -17,6 +17,7 @@ static tt_complex_t split(double complex z) {
   return r;
 }
 
+// By the C library, branch cuts included.
 #define UNARY(name, expr)                    \
   static tt_complex_t name(tt_complex_t x) { \
     double complex z = join(x);              \
@@ -45,6 +46,7 @@ static tt_complex_t negate(tt_complex_t x) {
   tt_complex_t r = {-x.re, -x.im};
   return r;
 }
+// z / |z|, and 0 for 0.
 static tt_complex_t sign(tt_complex_t x) {
   double size = hypot(x.re, x.im);
   tt_complex_t r = {x.re / size, x.im / size};
@@ -57,6 +59,8 @@ static tt_complex_t expm1_complex(tt_complex_t x) {
   if (x.im == 0) r.im = x.im;
   return r;
 }
+// log|1 + z| from |1 + z|^2 - 1 = re (2 + re) + im^2 where |1 + z| is near 1 and its logarithm
+// would have no digits.
 static tt_complex_t log1p_complex(tt_complex_t x) {
   double size = hypot(1 + x.re, x.im);
   tt_complex_t r = {log(size), atan2(x.im, 1 + x.re)};
@@ -77,6 +81,7 @@ static tt_complex_t multiply(tt_complex_t x, tt_complex_t y) {
   return r;
 }
 static tt_complex_t divide(tt_complex_t x, tt_complex_t y) { return split(join(x) / join(y)); }
+// cpow makes NaN of a zero base.
 static tt_complex_t power(tt_complex_t x, tt_complex_t y) {
   if (y.re == 0 && y.im == 0) return (tt_complex_t){1, 0};
   if (x.re == 0 && x.im == 0) return (tt_complex_t){0, 0};

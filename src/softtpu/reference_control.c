@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "softtpu/reference_internal.h"
 
-// The arguments of a region without arguments.
+// A region without arguments, its returns straight into the node's results.
 static tt_status_t run_branch(tt__ref_state_t *state, const bool *active, const tt_block_t *block,
                               void *const *const *results) {
   TT_CHECK(block->arg_count == 0);
@@ -21,6 +21,7 @@ static uint32_t branch_index(const tt_node_t *node, const void *operand) {
   return index < 0 || (uint32_t)index > last ? last : (uint32_t)index;
 }
 
+// Branches one after another, each for the devices that take it.
 tt_status_t tt__ref_case(tt__ref_state_t *state, const bool *active, const tt_node_t *node,
                          const void *const *const *operands, void *const *const *results) {
   bool *taking = (bool *)tt_alloc(state->device_count);
@@ -46,7 +47,8 @@ tt_status_t tt__ref_composite(tt__ref_state_t *state, const bool *active, const 
   return tt__ref_block(state, active, node->regions[0], operands, results);
 }
 
-// The carried values live in `results` and a second set; they swap at each turn.
+// The carried values live in `results`; the body writes a second set, which is copied back: it
+// reads its arguments until its end.
 typedef struct loop_s {
   uint32_t device_count, value_count;
   bool *going;
@@ -167,6 +169,8 @@ bool tt__ref_custom_call_known(const tt_graph_t *graph, const tt_node_t *node) {
   return false;
 }
 
+// No target but the annotations is known: a plan refuses the others when it is made, a graph run
+// directly refuses here.
 tt_status_t tt__ref_custom_call(const tt__ref_call_t *call) {
   if (tt__ref_custom_call_known(call->graph, call->node)) return tt__ref_identity(call);
   const tt_attr_t *attr = tt_node_attr(call->node, TT_ATTR_CALL_TARGET_NAME);
@@ -181,6 +185,7 @@ tt_status_t tt__ref_get_dimension_size(const tt__ref_call_t *call) {
   return TT_OK_STATUS;
 }
 
+// Devices are numbered replica by replica (reference.h).
 tt_status_t tt__ref_device_id(const tt__ref_call_t *call) {
   uint32_t partitions = call->graph->partition_count > 1 ? call->graph->partition_count : 1;
   uint32_t id =

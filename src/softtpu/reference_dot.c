@@ -177,17 +177,12 @@ typedef struct conv_s {
   uint32_t out_order[TT__REF_MAX_RANK];
 } conv_t;
 
-static int64_t entry(const tt_node_t *node, tt_attr_key_t key, uint32_t i, int64_t otherwise) {
-  uint32_t count;
-  const int64_t *list = tt_node_ints(node, key, &count);
-  return i < count ? list[i] : otherwise;
-}
-
 // batch, spatial..., feature
 static void image_order(const tt_node_t *node, tt_attr_key_t batch, tt_attr_key_t spatial,
                         tt_attr_key_t feature, uint32_t spatial_count, uint32_t *order) {
   order[0] = (uint32_t)tt_node_int(node, batch, 0);
-  for (uint32_t i = 0; i < spatial_count; i++) order[i + 1] = (uint32_t)entry(node, spatial, i, 0);
+  for (uint32_t i = 0; i < spatial_count; i++)
+    order[i + 1] = (uint32_t)tt_node_entry(node, spatial, i, 0);
   order[spatial_count + 1] = (uint32_t)tt_node_int(node, feature, 0);
 }
 
@@ -200,7 +195,7 @@ static void conv_init(const tt__ref_call_t *call, conv_t *c) {
   image_order(node, TT_ATTR_OUTPUT_BATCH_DIMENSION, TT_ATTR_OUTPUT_SPATIAL_DIMENSIONS,
               TT_ATTR_OUTPUT_FEATURE_DIMENSION, n, c->out_order);
   for (uint32_t i = 0; i < n; i++) {
-    c->kernel_order[i] = (uint32_t)entry(node, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
+    c->kernel_order[i] = (uint32_t)tt_node_entry(node, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS, i, 0);
   }
   c->kernel_order[n] = (uint32_t)tt_node_int(node, TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, 0);
   c->kernel_order[n + 1] = (uint32_t)tt_node_int(node, TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION, 0);
@@ -214,11 +209,11 @@ static void conv_init(const tt__ref_call_t *call, conv_t *c) {
     c->in[i] = x->dims[c->in_order[i + 1]];
     c->kernel[i] = k->dims[c->kernel_order[i]];
     c->out[i] = out->dims[c->out_order[i + 1]];
-    c->stride[i] = entry(node, TT_ATTR_WINDOW_STRIDES, i, 1);
-    c->low[i] = entry(node, TT_ATTR_PADDING, 2 * i, 0);
-    c->lhs_dilation[i] = entry(node, TT_ATTR_LHS_DILATION, i, 1);
-    c->rhs_dilation[i] = entry(node, TT_ATTR_RHS_DILATION, i, 1);
-    c->reversed[i] = entry(node, TT_ATTR_WINDOW_REVERSAL, i, 0) != 0;
+    c->stride[i] = tt_node_entry(node, TT_ATTR_WINDOW_STRIDES, i, 1);
+    c->low[i] = tt_node_entry(node, TT_ATTR_PADDING, 2 * i, 0);
+    c->lhs_dilation[i] = tt_node_entry(node, TT_ATTR_LHS_DILATION, i, 1);
+    c->rhs_dilation[i] = tt_node_entry(node, TT_ATTR_RHS_DILATION, i, 1);
+    c->reversed[i] = tt_node_entry(node, TT_ATTR_WINDOW_REVERSAL, i, 0) != 0;
   }
 }
 

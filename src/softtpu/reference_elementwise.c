@@ -1,9 +1,14 @@
-// Elementwise nodes: which function, over which wide kind, and the loop.
+// Elementwise nodes: which function, over which wide kind, and the loop. A node is made ready once
+// (a "lane": function and types) and then runs over any number of elements, chunk by chunk: load to
+// the wide kind, apply, store with one rounding. The planner's tile programs use the same lanes for
+// what their own kernels do not do.
 #include <math.h>
 #include <string.h>
 
 #include "softtpu/reference_internal.h"
 
+// The signature of tt__ref_lane_t.apply. Inputs and output are wide arrays; out may be one of in,
+// so each element is read before it is written.
 #define LANE_ARGS const tt__ref_lane_t *lane, int64_t n, const void *const *in, void *out
 
 #define APPLY1(name, type, call)                 \
@@ -67,6 +72,7 @@ static void apply_complex(LANE_ARGS) {
   }
 }
 
+// By size: both choices have the result's type.
 static void apply_select(LANE_ARGS) {
   size_t size = tt_element_wide_size(tt_element_wide(lane->out));
   for (int64_t i = 0; i < n; i++) {
@@ -75,6 +81,7 @@ static void apply_select(LANE_ARGS) {
   }
 }
 
+// min(max(x, low), high), so a NaN bound gives NaN.
 static void apply_clamp_real(LANE_ARGS) {
   (void)lane;
   for (int64_t i = 0; i < n; i++) {
@@ -94,6 +101,7 @@ static void apply_clamp_int(LANE_ARGS) {
   }
 }
 
+// All three are false where a NaN is involved: then only NE is true.
 static bool decide(int64_t direction, bool less, bool equal, bool greater) {
   switch ((tt_compare_t)direction) {
     case TT_EQ:
@@ -205,6 +213,7 @@ static bool prepare_special(const tt_node_t *node, tt_wide_t wide, tt__ref_lane_
   }
 }
 
+// False where the op is not defined for the kind.
 static bool prepare_function(const tt_node_t *node, tt_wide_t wide, tt__ref_lane_t *lane) {
   bool two = node->operand_count == 2;
   tt_op_t op = (tt_op_t)node->op;
@@ -229,6 +238,7 @@ static bool prepare_function(const tt_node_t *node, tt_wide_t wide, tt__ref_lane
   return false;
 }
 
+// The kind is operand 0's: for select that is the predicate's, and its function does not care.
 tt_status_t tt__ref_lane_prepare(const tt_graph_t *graph, const tt_node_t *node,
                                  tt__ref_lane_t *out_lane) {
   memset(out_lane, 0, sizeof *out_lane);
@@ -245,6 +255,7 @@ tt_status_t tt__ref_lane_prepare(const tt_graph_t *graph, const tt_node_t *node,
   return tt__ref_unimplemented(graph, node, "not defined for this element type");
 }
 
+// A scalar operand is written out for the chunk.
 static void load_operand(const tt__ref_lane_t *lane, uint32_t i, bool scalar, const void *data,
                          int64_t at, int64_t n, tt_element_t *wide) {
   tt_dtype_t dtype = lane->in[i];

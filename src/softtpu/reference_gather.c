@@ -4,30 +4,12 @@
 #include "base/alloc.h"
 #include "softtpu/reference_internal.h"
 
-typedef struct list_s {
-  const int64_t *items;
-  uint32_t count;
-} list_t;
-
-static list_t list_of(const tt_node_t *node, tt_attr_key_t key) {
-  list_t list;
-  list.items = tt_node_ints(node, key, &list.count);
-  return list;
-}
-
-static bool list_has(list_t list, int64_t item) {
-  for (uint32_t i = 0; i < list.count; i++) {
-    if (list.items[i] == item) return true;
-  }
-  return false;
-}
-
 // How index vectors map to positions: gather's names, scatter's are in brackets.
 typedef struct indexing_s {
-  list_t window_dims;  // offset_dims [update_window_dims]: of the result [updates]
-  list_t collapsed;    // collapsed_slice_dims [inserted_window_dims]
-  list_t operand_batching, index_batching;
-  list_t index_map;  // start_index_map [scatter_dims_to_operand_dims]
+  tt_ints_t window_dims;  // offset_dims [update_window_dims]: of the result [updates]
+  tt_ints_t collapsed;    // collapsed_slice_dims [inserted_window_dims]
+  tt_ints_t operand_batching, index_batching;
+  tt_ints_t index_map;  // start_index_map [scatter_dims_to_operand_dims]
   int64_t index_vector_dim;
   const tt_type_t *operand, *indices, *windowed;
   const void *index_data;
@@ -50,16 +32,16 @@ static void indexing_init(indexing_t *x) {
   tt__ref_strides(x->windowed, x->windowed_strides);
   x->batch_rank = x->window_rank = 0;
   for (uint32_t d = 0; d < x->windowed->rank; d++) {
-    if (list_has(x->window_dims, d)) continue;
+    if (tt_ints_has(x->window_dims, d)) continue;
     x->batch_dims[x->batch_rank] = x->windowed->dims[d];
     x->batch_strides[x->batch_rank++] = x->windowed_strides[d];
   }
   for (uint32_t d = 0; d < x->operand->rank; d++) {
-    if (list_has(x->collapsed, d) || list_has(x->operand_batching, d)) continue;
+    if (tt_ints_has(x->collapsed, d) || tt_ints_has(x->operand_batching, d)) continue;
     uint32_t w = x->window_rank++;
     x->window_sizes[w] = x->sizes[d];
     x->window_operand_strides[w] = x->operand_strides[d];
-    x->window_strides[w] = x->windowed_strides[x->window_dims.items[w]];
+    x->window_strides[w] = x->windowed_strides[x->window_dims.at[w]];
   }
 }
 
@@ -74,12 +56,12 @@ static void window_start(const indexing_t *x, const int64_t *batch, int64_t *sta
       x->index_vector_dim < (int64_t)x->indices->rank ? x->index_strides[x->index_vector_dim] : 0;
   memset(start, 0, sizeof(int64_t) * x->operand->rank);
   for (uint32_t i = 0; i < x->index_map.count; i++) {
-    start[x->index_map.items[i]] =
+    start[x->index_map.at[i]] =
         tt_element_index(x->indices->dtype, x->index_data, base + (int64_t)i * step);
   }
   for (uint32_t i = 0; i < x->operand_batching.count; i++) {
-    int64_t d = x->index_batching.items[i];
-    start[x->operand_batching.items[i]] = batch[d > x->index_vector_dim ? d - 1 : d];
+    int64_t d = x->index_batching.at[i];
+    start[x->operand_batching.at[i]] = batch[d > x->index_vector_dim ? d - 1 : d];
   }
 }
 
@@ -96,6 +78,7 @@ static bool is_empty(uint32_t rank, const int64_t *dims) {
   return false;
 }
 
+// From the attribute, or from dynamic_gather's third operand.
 static void gather_sizes(const tt__ref_call_t *call, indexing_t *x) {
   if (call->node->op == TT_OP_DYNAMIC_GATHER) {
     for (uint32_t d = 0; d < x->operand->rank; d++) {
@@ -108,14 +91,15 @@ static void gather_sizes(const tt__ref_call_t *call, indexing_t *x) {
   for (uint32_t d = 0; d < count; d++) x->sizes[d] = sizes[d];
 }
 
+// Starts are clamped so that every window lies inside, as the specification says.
 tt_status_t tt__ref_gather(const tt__ref_call_t *call) {
   const tt_node_t *node = call->node;
   indexing_t x = {
-      .window_dims = list_of(node, TT_ATTR_OFFSET_DIMS),
-      .collapsed = list_of(node, TT_ATTR_COLLAPSED_SLICE_DIMS),
-      .operand_batching = list_of(node, TT_ATTR_OPERAND_BATCHING_DIMS),
-      .index_batching = list_of(node, TT_ATTR_START_INDICES_BATCHING_DIMS),
-      .index_map = list_of(node, TT_ATTR_START_INDEX_MAP),
+      .window_dims = tt_node_list(node, TT_ATTR_OFFSET_DIMS),
+      .collapsed = tt_node_list(node, TT_ATTR_COLLAPSED_SLICE_DIMS),
+      .operand_batching = tt_node_list(node, TT_ATTR_OPERAND_BATCHING_DIMS),
+      .index_batching = tt_node_list(node, TT_ATTR_START_INDICES_BATCHING_DIMS),
+      .index_map = tt_node_list(node, TT_ATTR_START_INDEX_MAP),
       .index_vector_dim = tt_node_int(node, TT_ATTR_INDEX_VECTOR_DIM, 0),
       .operand = tt__ref_in(call, 0),
       .indices = tt__ref_in(call, 1),
@@ -163,6 +147,7 @@ static tt_status_t scatter_line(const tt__ref_call_t *call, scatter_t *s, int64_
   return tt__ref_region_run(s->region, lanes, (const void *const *)s->args, s->outs);
 }
 
+// The last dimension goes as one line where it is dense on both sides.
 static tt_status_t scatter_window(const tt__ref_call_t *call, scatter_t *s, int64_t to,
                                   int64_t from) {
   const indexing_t *x = &s->x;
@@ -203,8 +188,8 @@ static tt_status_t scatter_all(const tt__ref_call_t *call, scatter_t *s) {
 static void scatter_sizes(indexing_t *x) {
   uint32_t w = 0;
   for (uint32_t d = 0; d < x->operand->rank; d++) {
-    bool inserted = list_has(x->collapsed, d) || list_has(x->operand_batching, d);
-    x->sizes[d] = inserted ? 1 : x->windowed->dims[x->window_dims.items[w++]];
+    bool inserted = tt_ints_has(x->collapsed, d) || tt_ints_has(x->operand_batching, d);
+    x->sizes[d] = inserted ? 1 : x->windowed->dims[x->window_dims.at[w++]];
   }
 }
 
@@ -212,11 +197,11 @@ tt_status_t tt__ref_scatter(const tt__ref_call_t *call) {
   const tt_node_t *node = call->node;
   scatter_t s = {.count = (node->operand_count - 1u) / 2u};
   s.x = (indexing_t){
-      .window_dims = list_of(node, TT_ATTR_UPDATE_WINDOW_DIMS),
-      .collapsed = list_of(node, TT_ATTR_INSERTED_WINDOW_DIMS),
-      .operand_batching = list_of(node, TT_ATTR_INPUT_BATCHING_DIMS),
-      .index_batching = list_of(node, TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
-      .index_map = list_of(node, TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
+      .window_dims = tt_node_list(node, TT_ATTR_UPDATE_WINDOW_DIMS),
+      .collapsed = tt_node_list(node, TT_ATTR_INSERTED_WINDOW_DIMS),
+      .operand_batching = tt_node_list(node, TT_ATTR_INPUT_BATCHING_DIMS),
+      .index_batching = tt_node_list(node, TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
+      .index_map = tt_node_list(node, TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
       .index_vector_dim = tt_node_int(node, TT_ATTR_INDEX_VECTOR_DIM, 0),
       .operand = tt__ref_in(call, 0),
       .indices = tt__ref_in(call, s.count),

@@ -2,6 +2,7 @@
 // and results keep their low `bits`; i1 is an unsigned integer of one bit.
 #include "softtpu/reference_internal.h"
 
+// The low `bits` bits.
 static uint64_t mask(unsigned bits) { return UINT64_MAX >> (64 - bits); }
 static uint64_t sign_extend(uint64_t x, unsigned bits) {
   return (uint64_t)((int64_t)(x << (64 - bits)) >> (64 - bits));
@@ -28,6 +29,7 @@ static uint64_t xor_bits(uint64_t x, uint64_t y, unsigned bits) {
   return x ^ y;
 }
 
+// What the specification leaves open is as reference.h says: x / 0 is all ones, x % 0 is x.
 static uint64_t divide_signed(uint64_t x, uint64_t y, unsigned bits) {
   (void)bits;
   if (y == 0) return UINT64_MAX;
@@ -66,6 +68,7 @@ static uint64_t minimum_unsigned(uint64_t x, uint64_t y, unsigned bits) {
   return x < y ? x : y;
 }
 
+// By squaring; wraps.
 static uint64_t power_unsigned(uint64_t x, uint64_t y, unsigned bits) {
   (void)bits;
   uint64_t result = 1;
@@ -82,6 +85,8 @@ static uint64_t power_signed(uint64_t x, uint64_t y, unsigned bits) {
   return 0;
 }
 
+// Amounts are unsigned: a negative one is past the width. The result is 0, or the sign for an
+// arithmetic shift right.
 static uint64_t shift_left(uint64_t x, uint64_t y, unsigned bits) {
   y &= mask(bits);
   return y >= bits ? 0 : x << y;

@@ -31,6 +31,7 @@ static tt_complex_t quotient(field_t field, tt_complex_t x, tt_complex_t y) {
   return r;
 }
 
+// All matrices of a batch; caller frees. NULL: no memory.
 static tt_complex_t *load_matrices(const tt_type_t *type, const void *data) {
   int64_t count = tt_type_elements(type);
   tt_complex_t *wide = (tt_complex_t *)tt_alloc(sizeof(tt_complex_t) * ((size_t)count + 1));
@@ -80,7 +81,8 @@ static void adjoint(int64_t n, tt_complex_t *a) {
   }
 }
 
-// The other triangle of the result is zero; a failed factor is NaN.
+// The other triangle of the result is zero; a failed factor is NaN. The upper factor is the lower
+// factor's adjoint, of the adjoint matrix: only the triangle that is asked for is read.
 tt_status_t tt__ref_cholesky(const tt__ref_call_t *call) {
   const tt_type_t *type = tt__ref_in(call, 0);
   bool lower = tt_node_int(call->node, TT_ATTR_LOWER, 0) != 0;
@@ -136,6 +138,7 @@ static void solve_vector(const solve_t *s, const tt_complex_t *a, bool flip, tt_
   }
 }
 
+// Column by column from the left, row by row from the right; a singular matrix gives infinities.
 tt_status_t tt__ref_triangular_solve(const tt__ref_call_t *call) {
   const tt_node_t *node = call->node;
   const tt_type_t *a_type = tt__ref_in(call, 0), *b_type = tt__ref_in(call, 1);

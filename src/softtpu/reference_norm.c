@@ -13,6 +13,7 @@ typedef struct norm_s {
   double *out[3];   // results
 } norm_t;
 
+// After a failure norm_finish frees what there is.
 static tt_status_t norm_init(const tt__ref_call_t *call, norm_t *n) {
   const tt_type_t *in = tt__ref_in(call, 0);
   int64_t feature = tt_node_int(call->node, TT_ATTR_FEATURE_INDEX, 0);
@@ -56,6 +57,7 @@ static int64_t at(const norm_t *n, int64_t feature, int64_t i) {
   return (i / n->inner * n->features + feature) * n->inner + i % n->inner;
 }
 
+// (x - mean) / sqrt(variance + epsilon) * scale + offset
 static void normalize(norm_t *n, int64_t f, double mean, double variance, double scale,
                       double offset) {
   double deviation = sqrt(variance + n->epsilon);
@@ -75,6 +77,7 @@ tt_status_t tt__ref_batch_norm_inference(const tt__ref_call_t *call) {
   return status;
 }
 
+// The variance is the biased one, over centred values: two passes, which do not cancel.
 tt_status_t tt__ref_batch_norm_training(const tt__ref_call_t *call) {
   norm_t n = {0};
   tt_status_t status = norm_init(call, &n);
@@ -95,6 +98,8 @@ tt_status_t tt__ref_batch_norm_training(const tt__ref_call_t *call) {
   return status;
 }
 
+// With g the gradient, c = x - mean: grad_offset = sum g, grad_scale = sum g c / deviation, grad_x
+// = scale / (deviation count) (count g - sum g - c sum(g c) / variance).
 tt_status_t tt__ref_batch_norm_grad(const tt__ref_call_t *call) {
   norm_t n = {0};
   tt_status_t status = norm_init(call, &n);

@@ -124,7 +124,8 @@ static const tt__ref_real2_t binary[TT_OP_COUNT] = {
 tt__ref_real1_t tt__ref_real1(tt_op_t op) { return unary[op]; }
 tt__ref_real2_t tt__ref_real2(tt_op_t op) { return binary[op]; }
 
-// Steps the storage bits: they order as sign and magnitude.
+// Steps the storage bits, which order as sign and magnitude: away from zero is one more, towards
+// zero one less, whatever the sign.
 double tt__ref_next_after(tt_dtype_t dtype, double from, double to) {
   if (isnan(from) || isnan(to)) return from + to;
   if (from == to) return to;

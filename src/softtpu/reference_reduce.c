@@ -1,3 +1,5 @@
+// reduce and map. The operand is copied so that what is folded together lies together: rows that
+// all lanes take one element of, or, for few lanes, one long line for each.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,6 +13,7 @@ typedef struct split_s {
   bool lines;             // kept dimensions outermost
 } split_t;
 
+// Both orders visit the reduced elements of a lane in row-major order.
 static void split_dims(const tt__ref_call_t *call, split_t *split) {
   const tt_type_t *in = tt__ref_in(call, 0);
   bool reduced[TT__REF_MAX_RANK] = {false};
@@ -74,6 +77,7 @@ typedef struct work_s {
   const void **inits;  // into init_values
 } work_t;
 
+// One table cut in four; work_deinit frees what there is.
 static tt_status_t work_init(const tt__ref_call_t *call, const split_t *split, work_t *work) {
   size_t count = work->count = call->node->operand_count / 2u;
   work->copies = (void **)tt_alloc_zeroed(sizeof(void *) * 4 * count);
@@ -98,6 +102,7 @@ static void work_deinit(work_t *work) {
   tt_free(work->init_values);
 }
 
+// All lanes at once.
 static tt_status_t fold_rows(const tt__ref_call_t *call, const split_t *split, work_t *work) {
   tt__ref_fold_t *fold = NULL;
   TT_RETURN_IF_ERROR(tt__ref_fold_create(call, call->node->regions[0], work->count, work->inits,
@@ -115,6 +120,7 @@ static tt_status_t fold_rows(const tt__ref_call_t *call, const split_t *split, w
   return status;
 }
 
+// Lane by lane.
 static tt_status_t fold_lines(const tt__ref_call_t *call, const split_t *split, work_t *work) {
   for (int64_t lane = 0; lane < split->lanes; lane++) {
     tt__ref_fold_t *fold = NULL;

@@ -33,6 +33,7 @@ static bool is_scalar(const tt_graph_t *graph, tt_value_t value) {
   return type->rank == 0 && type->dtype != TT_DTYPE_NONE;
 }
 
+// Scalars and elementwise nodes only: then a node can run for a chunk of lanes at a time.
 static bool is_lanewise(const tt_graph_t *graph, const tt_block_t *block) {
   for (uint32_t i = 0; i < block->arg_count; i++) {
     if (!is_scalar(graph, block->args[i])) return false;
@@ -52,6 +53,7 @@ static uint32_t find_slot(const tt__ref_region_t *region, tt_value_t value) {
   return UINT32_MAX;
 }
 
+// Arguments come first and borrow the caller's arrays, chunk by chunk.
 static tt_status_t add_slot(tt__ref_region_t *region, tt_value_t value, bool owned,
                             uint32_t *out_slot) {
   slot_t *slot = &region->slots[region->slot_count];
@@ -81,6 +83,7 @@ static tt_status_t use_slot(tt__ref_region_t *region, tt_value_t value, uint32_t
   return TT_OK_STATUS;
 }
 
+// Constants are filled in once; other nodes become a step.
 static tt_status_t compile_node(tt__ref_region_t *region, const tt_node_t *node) {
   uint32_t out = 0;
   TT_RETURN_IF_ERROR(add_slot(region, node->first_result, true, &out));
@@ -99,6 +102,7 @@ static tt_status_t compile_node(tt__ref_region_t *region, const tt_node_t *node)
   return tt__ref_lane_prepare(region->call.graph, node, &step->lane);
 }
 
+// Slots for every argument, result and use (a use may be a capture).
 static tt_status_t compile(tt__ref_region_t *region) {
   const tt_block_t *block = region->block;
   size_t slots = (size_t)block->arg_count + block->return_count;
@@ -149,6 +153,7 @@ void tt__ref_region_destroy(tt__ref_region_t *region) {
   tt_free(region);
 }
 
+// Lanes [at, at + n), n <= TT__REF_CHUNK.
 static void run_chunk(tt__ref_region_t *region, int64_t at, int64_t n, const void *const *args) {
   for (uint32_t i = 0; i < region->block->arg_count; i++) {
     slot_t *slot = &region->slots[i];
@@ -183,6 +188,7 @@ static void copy_chunk(tt__ref_region_t *region, int64_t at, int64_t n, void *co
   }
 }
 
+// The slow way, for bodies with regions or tensors of their own: the block as a program.
 static tt_status_t run_each(tt__ref_region_t *region, int64_t count, const void *const *args,
                             void *const *outs) {
   tt__ref_state_t *state = region->call.state;
@@ -309,6 +315,7 @@ tt_status_t tt__ref_fold_create(const tt__ref_call_t *call, const tt_block_t *bl
   return TT_OK_STATUS;
 }
 
+// accumulator = accumulator op element, in the wide kind: nothing rounds before the end.
 static void fold_single(tt__ref_fold_t *fold, const void *row) {
   tt_element_t chunk[TT__REF_CHUNK];
   tt_dtype_t dtype = fold->lane.in[0];

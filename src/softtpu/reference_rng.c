@@ -40,6 +40,7 @@ static void philox(uint64_t key, uint64_t low, uint64_t high, uint32_t out[4]) {
   memcpy(out, x, sizeof x);
 }
 
+// The generators' state as XLA lays it out.
 typedef struct stream_s {
   uint64_t state[3];  // key, counter low, counter high
 } stream_t;
@@ -97,6 +98,7 @@ static void threefry_fill(stream_t *s, const tt_type_t *type, bool wide, uint64_
   s->state[1] += (uint64_t)counters;
 }
 
+// DEFAULT is Philox here. Narrow types take the low bits of 32-bit numbers.
 tt_status_t tt__ref_rng_bit_generator(const tt__ref_call_t *call) {
   const tt_type_t *type = tt__ref_out(call, 1);
   size_t state_bytes = tt_type_bytes(tt__ref_in(call, 0));
@@ -133,6 +135,7 @@ static double next_fraction(tt__ref_state_t *state) {
   return (double)((words[0] | (uint64_t)words[1] << 32) >> 11) * 0x1p-53;
 }
 
+// Box and Muller's transform, the cosine half; 1 - fraction keeps the logarithm finite.
 static double next_normal(tt__ref_state_t *state) {
   double u = 1 - next_fraction(state), v = next_fraction(state);
   return sqrt(-2 * log(u)) * cos(2 * 3.14159265358979323846 * v);

@@ -1,4 +1,6 @@
-// Data movement: every op is one or two strided copies.
+// Data movement: every op is one or two strided copies. The trick of each op is in its strides: 0
+// repeats (broadcast), negative ones turn around (reverse), exchanged ones transpose, larger ones
+// leave holes (pad) or skip (slice).
 #include <string.h>
 
 #include "base/alloc.h"
@@ -12,6 +14,7 @@ void tt__ref_strides(const tt_type_t *type, int64_t *out_strides) {
   }
 }
 
+// Doubles what is there until it is full; `element` may be in `to`.
 void tt__ref_fill(size_t size, int64_t count, void *to, const void *element) {
   if (count <= 0) return;
   memmove(to, element, size);
@@ -23,6 +26,7 @@ void tt__ref_fill(size_t size, int64_t count, void *to, const void *element) {
   }
 }
 
+// memcpy of a constant size is one move and needs no alignment.
 static void copy_line(size_t size, int64_t count, char *to, int64_t to_step, const char *from,
                       int64_t from_step) {
 #define LINE(type)                                                                                 \
@@ -86,6 +90,7 @@ tt_status_t tt__ref_constant(const tt__ref_call_t *call) {
   return TT_OK_STATUS;
 }
 
+// One line of numbers, repeated along all other dimensions.
 tt_status_t tt__ref_iota(const tt__ref_call_t *call) {
   const tt_type_t *type = tt__ref_out(call, 0);
   int64_t dimension = tt_node_int(call->node, TT_ATTR_IOTA_DIMENSION, 0);

@@ -18,6 +18,7 @@ struct order_s {
   const uint64_t *keys;
 };
 
+// The right one is taken only where it goes strictly before: stable.
 static tt_status_t merge(order_t *order, const int64_t *from, int64_t begin, int64_t middle,
                          int64_t end, int64_t *to) {
   int64_t left = begin, right = middle;
@@ -49,6 +50,7 @@ static tt_status_t sort_positions(order_t *order, int64_t count, int64_t *a, int
   return TT_OK_STATUS;
 }
 
+// The comparator's arguments alternate: a's and b's element of each operand.
 static tt_status_t before_by_region(order_t *order, int64_t a, int64_t b, bool *out_before) {
   uint8_t result = 0;
   void *outs[1] = {&result};
@@ -165,6 +167,7 @@ static void descending_keys(tt_dtype_t dtype, int64_t count, uint64_t *keys) {
   }
 }
 
+// Keys and both position buffers are one allocation.
 tt_status_t tt__ref_top_k(const tt__ref_call_t *call) {
   const tt_type_t *in = tt__ref_in(call, 0);
   tt_dtype_t index_dtype = tt__ref_out(call, 1)->dtype;

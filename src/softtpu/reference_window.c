@@ -15,23 +15,17 @@ typedef struct window_s {
   int64_t padded_count;
 } window_t;
 
-static int64_t entry(const tt_node_t *node, tt_attr_key_t key, uint32_t i, int64_t otherwise) {
-  uint32_t count;
-  const int64_t *list = tt_node_ints(node, key, &count);
-  return i < count ? list[i] : otherwise;
-}
-
 // `windowed` is the shape of one value a window.
 static void window_init(const tt_node_t *node, const tt_type_t *in, const tt_type_t *windowed,
                         window_t *w) {
   w->rank = in->rank;
   for (uint32_t d = 0; d < in->rank; d++) {
-    w->size[d] = entry(node, TT_ATTR_WINDOW_DIMENSIONS, d, 1);
-    w->stride[d] = entry(node, TT_ATTR_WINDOW_STRIDES, d, 1);
-    w->dilation[d] = entry(node, TT_ATTR_WINDOW_DILATIONS, d, 1);
-    w->low[d] = entry(node, TT_ATTR_PADDING, 2 * d, 0);
-    w->high[d] = entry(node, TT_ATTR_PADDING, 2 * d + 1, 0);
-    w->holes[d] = entry(node, TT_ATTR_BASE_DILATIONS, d, 1) - 1;
+    w->size[d] = tt_node_entry(node, TT_ATTR_WINDOW_DIMENSIONS, d, 1);
+    w->stride[d] = tt_node_entry(node, TT_ATTR_WINDOW_STRIDES, d, 1);
+    w->dilation[d] = tt_node_entry(node, TT_ATTR_WINDOW_DILATIONS, d, 1);
+    w->low[d] = tt_node_entry(node, TT_ATTR_PADDING, 2 * d, 0);
+    w->high[d] = tt_node_entry(node, TT_ATTR_PADDING, 2 * d + 1, 0);
+    w->holes[d] = tt_node_entry(node, TT_ATTR_BASE_DILATIONS, d, 1) - 1;
     int64_t holes = in->dims[d] > 1 ? (in->dims[d] - 1) * w->holes[d] : 0;
     w->padded[d] = in->dims[d] + holes + w->low[d] + w->high[d];
   }
@@ -41,6 +35,7 @@ static void window_init(const tt_node_t *node, const tt_type_t *in, const tt_typ
   w->padded_count = tt_type_elements(&padded);
 }
 
+// The operand with its padding and holes written out; caller frees. NULL: no memory.
 static void *window_pad(const window_t *w, const tt_type_t *in, const void *data,
                         const void *value) {
   size_t size = tt_dtype_size(in->dtype);
@@ -89,6 +84,8 @@ static tt_status_t work_init(const tt__ref_call_t *call, const window_t *w, int6
   return TT_OK_STATUS;
 }
 
+// All outputs take their element at one window position, then at the next: row-major order of the
+// window for each output.
 static tt_status_t fold_windows(const tt__ref_call_t *call, const window_t *w, int64_t lanes,
                                 work_t *work) {
   tt__ref_fold_t *fold = NULL;
@@ -173,6 +170,7 @@ static tt_status_t choose_at(const tt__ref_call_t *call, choice_t *c, tt__ref_re
   return TT_OK_STATUS;
 }
 
+// In the order of the source; an empty window scatters nothing.
 static tt_status_t scatter_choices(const tt__ref_call_t *call, const choice_t *c) {
   const tt_type_t *source = tt__ref_in(call, 1), *out = tt__ref_out(call, 0);
   tt__ref_region_t *scatter = NULL;

@@ -1,6 +1,11 @@
-// Places of the best element: NaN is better than any number, the first of equals stays.
+// Places of the best element: NaN is better than any number, the first of equals stays. The row
+// form finds the best value first, which vectorises, and then looks for its first place; the column
+// form keeps value and place side by side.
 #include "softtpu/kernels/kernels.h"
 
+// `best` comes in as the best so far (or the first element): only what beats it takes its place, so
+// tiles of a row can be searched one after another. For integers x != x is false and the NaN parts
+// vanish.
 #define ARG(name, T, BETTER)                                                           \
   static bool name##_row_##T(int64_t n, const void *src_, void *best_, int64_t *at) {  \
     const T *s = src_;                                                                 \

@@ -1,4 +1,6 @@
-// Comparisons into bytes of 0 and 1.
+// Comparisons into bytes of 0 and 1. Equality looks at bits where types have no NaN, so signed
+// integers share the unsigned kernels. GT and GE are LT and LE with operands exchanged, which is
+// right for NaN, too: every ordered comparison with one is false.
 #include "softtpu/kernels/kernels.h"
 
 #define EQUALITY(T)                          \

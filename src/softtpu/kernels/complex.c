@@ -1,4 +1,5 @@
-// Complex arithmetic: c64 computes in f64 and rounds once.
+// Complex arithmetic: c64 computes in f64 and rounds once, so products neither overflow nor cancel
+// before their time. Parts lie interleaved, re then im.
 #include "softtpu/kernels/kernels.h"
 
 // GCC 12 fuses a vectorised x * y -+ z * w into fmaddsub whatever -ffp-contract says.
@@ -6,6 +7,7 @@
 #pragma GCC optimize("no-tree-vectorize")
 #endif
 
+// Both operands are read before the result is written: d may be one of them.
 #define COMPLEX_BINARY(name, F, re_expr, im_expr)                                       \
   static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_, \
                    uint32_t mode) {                                                     \
@@ -21,6 +23,8 @@
     }                                                                                   \
   }
 
+// join runs backwards and so is right even where d begins where a does: places 2i and 2i + 1 of a
+// have been read when place i of d covers them.
 #define COMPLEX(F)                                                                            \
   COMPLEX_BINARY(add_##F, F, xr + yr, xi + yi)                                                \
   COMPLEX_BINARY(subtract_##F, F, xr - yr, xi - yi)                                           \

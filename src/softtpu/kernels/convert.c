@@ -1,4 +1,6 @@
-// Conversions between registers' types, and the small floats to and from f32.
+// Conversions between registers' types, and the small floats to and from f32. Integer to integer
+// keeps the low bits, so a conversion to a signed type is the one to the unsigned type of its
+// width.
 #include "base/half.h"
 #include "softtpu/kernels/kernels.h"
 #ifdef __F16C__
@@ -24,7 +26,8 @@ FROM_INT(int64_t)
 TO(float, double)
 TO(double, float)
 
-// Truncates, saturates, NaN is 0. `below` is the first float above the range.
+// Truncates, saturates, NaN is 0. `below` is the first float above the range: unlike the largest
+// integer it is a float of every width, so the comparison is exact.
 #define SATURATE(T, R, low, below, highest)  \
   TT__UNARY(T##_to_##R, T, R,                \
             x != x            ? 0            \
@@ -43,6 +46,7 @@ TO(double, float)
 FROM_FLOAT(float)
 FROM_FLOAT(double)
 
+// As tt_f32_to_bf16, with a choice instead of a branch, which vectorises.
 static inline uint16_t narrow_bf16(float x) {
   uint32_t u = tt_f32_to_bits(x);
   uint32_t rounded = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
@@ -60,6 +64,7 @@ TT__UNARY(e5m2_narrow, float, uint8_t, tt_f32_to_f8e5m2(x))
 TT__UNARY(e5m2_round, float, float, tt_f8e5m2_to_f32(tt_f32_to_f8e5m2(x)))
 
 #ifdef __F16C__
+// With F16C eight at a time; it rounds to nearest even and keeps NaN, as half.c does.
 #define F16_TAIL(T, R, expr) \
   for (; i < n; i++) {       \
     T x = a[i];              \

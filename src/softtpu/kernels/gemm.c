@@ -1,4 +1,9 @@
-// Blocked matrix products of f32 and f64 on packed panels.
+// Blocked matrix products of f32 and f64 on packed panels, after the scheme of Goto and van de
+// Geijn: a panel of b (KC x NC) stays in the second-level cache, one of a (MC x KC) too, and the
+// micro-kernel keeps MR rows by two vectors of c in registers while it runs down k. Packing makes
+// both operands dense in the order in which they are read, pads the edges with zeros, and thereby
+// takes transposed operands for free. Each element of c is summed over blocks of KC in order,
+// whatever the shape of the rest.
 #include <stddef.h>
 #include <string.h>
 
@@ -25,8 +30,11 @@ enum { VECTOR = 16, MR = 4 };
 #define VFMA_double(a, b, c) ((a) * (b) + (c))
 #endif
 
+// KC rows of a tile's part of b, and of a, are what the first-level cache holds.
 enum { KC = 256, MC = 120 };  // MC is a multiple of every MR
 
+// vec is a value in registers, mem the same in memory at any alignment. Rows of the last tile that
+// do not exist are computed and not stored.
 #define GEMM(T, NC)                                                                               \
   typedef T vec_##T __attribute__((vector_size(VECTOR_BYTES)));                                   \
   typedef T mem_##T __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));    \

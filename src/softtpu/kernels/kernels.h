@@ -1,4 +1,7 @@
-// Vector kernels, compiled once per instruction-set level. Each file fills its part of the table.
+// Vector kernels, compiled once per instruction-set level: plain loops that the compiler vectorises
+// for the level's machine, intrinsics only where it cannot. Each file fills its part of the table.
+// All are pure functions over the arrays they are given: thread-safe, no allocation. No kernel's
+// result depends on the level but where fused multiply-adds make a function or product more exact.
 #ifndef TT_SOFTTPU_KERNELS_KERNELS_H_
 #define TT_SOFTTPU_KERNELS_KERNELS_H_
 
@@ -29,11 +32,13 @@ typedef enum tt__lane_e {
 enum { TT__MODE_A = 1, TT__MODE_B = 2, TT__MODE_C = 4 };
 typedef void (*tt__map_fn_t)(int64_t n, void *dst, const void *a, const void *b, const void *c,
                              uint32_t mode);
-// dst[i] = src[i * stride] (load), dst[i * stride] = src[i] (store); strides in elements.
+// dst[i] = src[i * stride] (load), dst[i * stride] = src[i] (store); strides in elements, negative
+// or zero as well. The arrays do not overlap.
 typedef void (*tt__stride_fn_t)(int64_t n, void *dst, const void *src, int64_t stride);
-// One row into one accumulator, or one row into a row of accumulators.
+// One row into a row of accumulators: acc[i] = acc[i] op src[i].
 typedef void (*tt__fold_fn_t)(int64_t n, void *acc, const void *src);
-// `rows` rows of n elements each, into acc[rows].
+// `rows` rows of n elements each, one after another, into acc[rows]: each accumulator takes its
+// row.
 typedef void (*tt__fold_rows_fn_t)(int64_t rows, int64_t n, void *acc, const void *src);
 
 // The small floats, by storage: see tt__half_index.
@@ -51,7 +56,8 @@ enum {
   TT__FOLD_COUNT
 };
 
-// c[m x n] (+)= a[m x k] * b[k x n]; element strides; b's and c's columns are dense.
+// c[m x n] = a[m x k] * b[k x n]; element strides, c's columns are dense and c_col is not looked
+// at. k = 0 gives zeros. a and b may be transposed views.
 typedef struct tt__gemm_s {
   int64_t m, n, k;
   const void *a;
@@ -63,6 +69,7 @@ typedef struct tt__gemm_s {
   void *scratch;  // tt__gemm_scratch bytes
 } tt__gemm_t;
 
+// NULL: no kernel for that op and lane; the reference executor's function serves then.
 typedef struct tt__kernels_s {
   const char *level;
   tt__map_fn_t op[TT_OP_COUNT][TT__LANE_COUNT];
@@ -110,7 +117,8 @@ TT__KERNELS_LEVEL(avx512)
 #define TT__AT_LEVEL(name) TT__CAT(name, TT_LEVEL)
 #endif
 
-// Loops over possibly equal, never partly overlapping arrays.
+// Loops over possibly equal, never partly overlapping arrays: the promise that lets the compiler
+// vectorise them without checking at run time.
 #define TT__IVDEP _Pragma("GCC ivdep")
 
 #define TT__UNUSED_BC \
@@ -118,6 +126,8 @@ TT__KERNELS_LEVEL(avx512)
   (void)c_;           \
   (void)mode
 
+// A map kernel of one operand: `expr` in x, computed as T, stored as R. Unary kernels never see a
+// splat: a program computes those once, with n = 1.
 #define TT__UNARY(name, T, R, expr)                                                     \
   static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_, \
                    uint32_t mode) {                                                     \
@@ -130,6 +140,7 @@ TT__KERNELS_LEVEL(avx512)
     }                                                                                   \
   }
 
+// The same of two operands, in x and y, with a loop for each way in which one may be a splat.
 #define TT__BINARY(name, T, R, expr)                                                    \
   static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_, \
                    uint32_t mode) {                                                     \

@@ -1,10 +1,13 @@
-// Arithmetic of integers and floats, selection, and moves with a stride.
+// Arithmetic of integers and floats, selection, and moves with a stride. StableHLO leaves division
+// by zero and shifts past the width to the implementation; reference.h says what they are here.
 #include <math.h>
 #include <string.h>
 
 #include "softtpu/kernels/kernels.h"
 
-// C promotes small integers to int: results are cut back, and nothing overflows but multiply.
+// Two's complement makes most integer arithmetic the same for both signs. C promotes small integers
+// to int: results are cut back, and nothing overflows but multiply, whose product of two 16-bit
+// numbers may pass INT_MAX: it is done in 64 bits.
 #define SIGNLESS(U)                                                                               \
   TT__BINARY(add_##U, U, U, x + y)                                                                \
   TT__BINARY(subtract_##U, U, U, x - y)                                                           \
@@ -28,6 +31,7 @@
   TT__BINARY(remainder_##U, U, U, y == 0 ? x : x % y)      \
   TT__UNARY(sign_##U, U, U, x != 0)
 
+// INT_MIN / -1 and its remainder would trap: they are computed without dividing.
 #define SIGNED(T, U)                                                           \
   ORDERED(T)                                                                   \
   TT__BINARY(divide_##T, T, T, y == 0 ? -1 : y == -1 ? (T)(0u - (U)x) : x / y) \
@@ -82,6 +86,8 @@ TT__UNARY(even_double, double, double, __builtin_rint(x))
 TT__UNARY(sqrt_float, float, float, __builtin_sqrtf(x))
 TT__UNARY(sqrt_double, double, double, __builtin_sqrt(x))
 
+// By size, not by type: bytes are moved. Operand a of the map signature is the predicate; `mode`
+// may make each of the three a splat. A splat predicate is a copy of one side.
 #define SELECT(name, T)                                                                 \
   static void name(int64_t n, void *d_, const void *p_, const void *a_, const void *b_, \
                    uint32_t mode) {                                                     \
@@ -127,6 +133,7 @@ typedef uint16_t raw16_t __attribute__((may_alias));
 typedef uint32_t raw32_t __attribute__((may_alias));
 typedef uint64_t raw64_t __attribute__((may_alias));
 
+// may_alias types: the arrays hold whatever has that size.
 #define MOVES(size, T)                                                            \
   SELECT(select_##size, T)                                                        \
   static void load_##size(int64_t n, void *d_, const void *s_, int64_t stride) {  \
@@ -151,6 +158,7 @@ MOVES(2, raw32_t)
 MOVES(3, raw64_t)
 MOVES(4, wide_t)
 
+// iota's numbers.
 static void count(int64_t n, int64_t *dst, int64_t start, int64_t step) {
   for (int64_t i = 0; i < n; i++) dst[i] = start + i * step;
 }

@@ -1,11 +1,15 @@
 // Transcendental functions. f32 comes from branch-free code of our own that the compiler turns into
-// vectors, within 2 ulp of the exact result; f64 calls the C library.
+// vectors, within 2 ulp of the exact result; f64 calls the C library. f32's polynomials are fits
+// over the reduced range, the doubles' are Taylor's. Special values are put right at the end by
+// selection, which costs less than branches: both sides are computed, so none may trap
+// (-fno-trapping-math), and garbage on the side not taken is fine.
 #include <math.h>
 #include <string.h>
 
 #include "base/half.h"
 #include "softtpu/kernels/kernels.h"
 
+// One rounding where the machine has the instruction; two are good enough for the bounds below.
 #ifdef __FMA__
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #define FMAD(a, b, c) __builtin_fma(a, b, c)
@@ -13,17 +17,6 @@
 #define FMA(a, b, c) ((a) * (b) + (c))
 #define FMAD(a, b, c) ((a) * (b) + (c))
 #endif
-
-static inline double bits_to_f64(uint64_t u) {
-  double d;
-  memcpy(&d, &u, 8);
-  return d;
-}
-static inline uint64_t f64_to_bits(double d) {
-  uint64_t u;
-  memcpy(&u, &d, 8);
-  return u;
-}
 
 // Adding and removing 1.5 * 2^23 (2^52) rounds to an integer, which the sum's low bits hold.
 #define ROUND_F32 12582912.0f
@@ -36,7 +29,10 @@ static inline float scale_f32(float x, int32_t n) {
          tt_bits_to_f32((uint32_t)(n - half + 127) << 23);
 }
 
-// What rounds to zero (a masked score) takes the way of exp(0): arithmetic that underflows is slow.
+// n = round(x / ln 2), r = x - n ln 2 with ln 2 in two parts, whose first has so few bits that n
+// times it is exact; exp(r) by a polynomial for |r| <= ln(2) / 2. Above 89 the result is infinite,
+// below -103.98 it rounds to zero. What rounds to zero (a masked score) takes the way of exp(0):
+// arithmetic that underflows is slow.
 static inline float exp_f32(float x) {
   bool vanishes = x < -103.98f;
   float c = vanishes ? 0.0f : x;
@@ -55,12 +51,15 @@ static inline float exp_f32(float x) {
   return x != x ? x : y;
 }
 
-// Through exp(-|x|): the tail keeps its denormals.
+// Through exp(-|x|), which cannot overflow: the tail keeps its denormals.
 static inline float logistic_f32(float x) {
   float e = exp_f32(-__builtin_fabsf(x));
   return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
+// x = 2^n (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)): subtracting sqrt(1/2)'s bits leaves the
+// exponent n in the upper bits and f's mantissa in the lower ones. log(1 + f) = f - f^2 / 2 + f^3
+// p(f); n ln 2 in the two parts of exp. Denormals are scaled by 2^23 first.
 static inline float log_f32(float x) {
   bool small = x < 1.17549435e-38f;
   float scaled = small ? x * 8388608.0f : x;
@@ -85,6 +84,8 @@ static inline float log_f32(float x) {
   return x < 0.0f || x != x ? NAN : y;
 }
 
+// An odd polynomial up to 0.625, above it 1 - 2 / (exp(2|x|) + 1), which does not cancel there.
+// From 10 on the result is 1.
 static inline float tanh_f32(float x) {
   float a = __builtin_fabsf(x), s = x * x;
   float p = FMA(-5.7170365613e-03f, s, 2.0650579004e-02f);
@@ -98,6 +99,8 @@ static inline float tanh_f32(float x) {
   return x != x ? x : y;
 }
 
+// x times an even polynomial up to 1; above it 1 - exp(-x^2) q(t) in t = 1 / (1 + x / 2). From 4.2
+// on the result is 1.
 static inline float erf_f32(float x) {
   float a = __builtin_fabsf(x), s = x * x;
   float p = FMA(7.8891195350e-05f, s, -8.0208412793e-04f);
@@ -121,7 +124,9 @@ static inline float erf_f32(float x) {
   return x != x ? x : y;
 }
 
-// Doubles with 30 or more good bits, for functions where f32 steps would lose some.
+// exp in double with 27 or more good bits, for functions where f32 steps would lose some. Taylor's
+// series to the seventh power for |r| <= ln(2) / 2 (the next term is 5e-9 there); the exponent is
+// added to the result's bits, which are normal for the range |x| <= 200 that f32's results need.
 static inline double exp_d(double x) {
   double c = x < -200.0 ? -200.0 : x;
   c = c > 200.0 ? 200.0 : c;
@@ -134,15 +139,18 @@ static inline double exp_d(double x) {
   q = FMAD(q, r, 0.5);
   q = FMAD(q, r, 1.0);
   q = FMAD(q, r, 1.0);
-  return bits_to_f64(f64_to_bits(q) + (f64_to_bits(shifted) << 52));
+  return tt_bits_to_f64(tt_f64_to_bits(q) + (tt_f64_to_bits(shifted) << 52));
 }
 
-// For normal positive doubles.
+// For normal positive doubles. As log_f32 cuts, then 2 atanh(s) with s = (m - 1) / (m + 1): |s| <=
+// 0.172, an odd series to the 13th power. The exponent becomes a double by way of 2^52's bits:
+// there is no vector instruction for int64 to double below AVX-512.
 static inline double log_d(double x) {
-  uint64_t u = f64_to_bits(x) - UINT64_C(0x3fe6a09e667f3bcd);
-  double e = bits_to_f64((u >> 52 ^ UINT64_C(0x4330000000000800)) & UINT64_C(0x4330000000000fff));
+  uint64_t u = tt_f64_to_bits(x) - UINT64_C(0x3fe6a09e667f3bcd);
+  double e =
+      tt_bits_to_f64((u >> 52 ^ UINT64_C(0x4330000000000800)) & UINT64_C(0x4330000000000fff));
   double n = e - 4503599627372544.0;
-  double m = bits_to_f64((u & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
+  double m = tt_bits_to_f64((u & UINT64_C(0xfffffffffffff)) + UINT64_C(0x3fe6a09e667f3bcd));
   double s = (m - 1.0) / (m + 1.0), ss = s * s;
   double p = FMAD(2.0 / 13, ss, 2.0 / 11);
   p = FMAD(p, ss, 2.0 / 9);
@@ -171,12 +179,15 @@ static inline float log1p_f32(float x) {
   return x != x || x == 0.0f ? x : (float)y;
 }
 
-// Quadrant and remainder of x / (pi / 2), |x| < 2^20.
+// Quadrant and remainder of x / (pi / 2), |x| < 2^20. pi / 2 in two parts: the first has 33 bits,
+// so that n times it is exact for n below 2^20.
 static inline double remainder_pi(double x, uint64_t *quadrant) {
   double shifted = FMAD(x, 0.63661977236758134, ROUND_F64), n = shifted - ROUND_F64;
-  *quadrant = f64_to_bits(shifted) & 3;
+  *quadrant = tt_f64_to_bits(shifted) & 3;
   return (x - n * 1.5707963267341256) - n * 6.0771005065061922e-11;
 }
+// cos is sin a quadrant further. Taylor's series for |r| <= pi / 4: to r^9 and r^10 they are good
+// to more than f32's digits.
 static inline float sin_cos(double x, uint64_t shift) {
   uint64_t quadrant;
   double r = remainder_pi(x, &quadrant), s = r * r;
@@ -199,7 +210,8 @@ static inline float sin_f32(float x) {
 }
 static inline float cos_f32(float x) { return sin_cos(x, 1); }
 
-// Runs the vector form, then repairs the elements outside its range with the C library.
+// Runs the vector form; where an element is outside its range (rare), all go one by one and those
+// outside through the C library. The results do not depend on the neighbours.
 #define WITH_RARE(name, vector, scalar, common)                                          \
   static void name(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,  \
                    uint32_t mode) {                                                      \
@@ -218,8 +230,12 @@ static inline float cos_f32(float x) { return sin_cos(x, 1); }
 WITH_RARE(sin_float, sin_f32, sinf, BELOW_2_20)
 WITH_RARE(cos_float, cos_f32, cosf, BELOW_2_20)
 
+// y log x is below 128 ln 2 where the result is finite: the logarithm's 39 good bits leave more
+// than exp_d has.
 static inline float pow_f32(float x, float y) { return (float)exp_d((double)y * log_d(x)); }
 #define POW_COMMON(x, y) ((x) > 0.0f && (x) < INFINITY && __builtin_fabsf(y) < INFINITY)
+// Squares are products and first powers copies, exactly; they are most of the powers in models.
+// Zeros, negative bases and infinities go through the C library's double pow.
 static void pow_float(int64_t n, void *d_, const void *a_, const void *b_, const void *c_,
                       uint32_t mode) {
   float *d = d_;

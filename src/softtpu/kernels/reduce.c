@@ -11,9 +11,12 @@ typedef float v8f __attribute__((vector_size(32), aligned(4)));
 typedef double v8d_mem __attribute__((vector_size(64), aligned(8), may_alias));
 typedef float v8f_mem __attribute__((vector_size(32), aligned(4), may_alias));
 
+// Eight elements as doubles, from any alignment.
 #define LOAD8_float(p) __builtin_convertvector(*(const v8f_mem *)(const void *)(p), v8d)
 #define LOAD8_double(p) ((v8d)(*(const v8d_mem *)(const void *)(p)))
 
+// A row is cut by its length alone: 32 accumulators from 64 elements on, 16 from 16 on, then one.
+// -0 is the sum's identity: a row of negative zeros sums to -0.
 #define FLOAT_ROW(name, T, OP, identity)                                                 \
   static double name##_line_##T(int64_t n, const T *s) {                                 \
     double tail = identity;                                                              \
@@ -58,8 +61,9 @@ FLOAT_ROW(sum, double, +, -0.0)
 FLOAT_ROW(product, float, *, 1.0)
 FLOAT_ROW(product, double, *, 1.0)
 
-// Extremes of floats compare keys whose integer order is the floats' with -0 < +0; NaN is looked
-// for on the side.
+// Extremes of floats compare keys whose integer order is the floats' with -0 < +0: the magnitude's
+// bits of negative numbers are complemented. The map is its own inverse. NaN is looked for on the
+// side.
 static inline int32_t key_float(float x) {
   int32_t b = (int32_t)tt_f32_to_bits(x);
   return b ^ (int32_t)((uint32_t)(b >> 31) >> 1);
@@ -79,6 +83,8 @@ static inline double from_key_double(int64_t k) {
   return x;
 }
 
+// Rows use keys, one integer comparison an element; columns select among floats, since their
+// accumulators are floats in memory.
 #define FLOAT_EXTREME(name, T, K, CMP)                                                \
   static inline T name##_of_##T(T x, T y) {                                           \
     T r = x CMP y ? x : y;                                                            \
@@ -110,6 +116,7 @@ FLOAT_EXTREME(max, double, int64_t, >)
 FLOAT_EXTREME(min, float, int32_t, <)
 FLOAT_EXTREME(min, double, int64_t, <)
 
+// Integers wrap, so their order of addition does not matter to the result; compilers vectorise it.
 #define INT_FOLD(name, T, expr)                                                       \
   static void name##_row_##T(int64_t rows, int64_t n, void *acc_, const void *src_) { \
     T *acc = acc_;                                                                    \
@@ -175,6 +182,7 @@ EXTREMES(int64_t)
 COMPLEX_SUM(float)
 COMPLEX_SUM(double)
 
+// Signed lanes share the unsigned kernels but for extremes.
 #define SET(KIND, name, L, T)                       \
   k->fold_row[TT__FOLD_##KIND][L] = name##_row_##T; \
   k->fold_column[TT__FOLD_##KIND][L] = name##_column_##T;
