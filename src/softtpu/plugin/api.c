@@ -1,3 +1,5 @@
+// The table that a client of the interface gets: one slot a function, in the interface's order,
+// filled from the same list that declares them.
 #include "softtpu/plugin/plugin.h"
 
 // The version whose table this is.

@@ -1,3 +1,4 @@
+// Buffers: what they are, where they are, copies. A handle is a reference to an array.
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
@@ -31,6 +32,7 @@ tt_pjrt_error_t *tt__soft_Buffer_ElementType(tt_pjrt_int_args_t *a) {
   return NULL;
 }
 
+// Borrowed from the array. Nothing is padded and no dimension is dynamic.
 tt_pjrt_error_t *tt__soft_Buffer_Dimensions(tt_pjrt_list_args_t *a) {
   TT_SOFT_CHECK(a, count);
   tt_array_t *array = a->self;
@@ -104,6 +106,7 @@ tt_pjrt_error_t *tt__soft_Buffer_IsOnCpu(tt_pjrt_bool_args_t *a) {
   return NULL;
 }
 
+// A reference to the array's own event, or one that is done; the caller destroys it.
 tt_pjrt_error_t *tt__soft_Buffer_ReadyEvent(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   tt_array_t *array = a->self;
@@ -127,6 +130,7 @@ tt_pjrt_error_t *tt__soft_Buffer_UnsafePointer(tt_pjrt_size_args_t *a) {
   return NULL;
 }
 
+// The same as a pointer. Valid while the caller keeps the buffer alive and does not donate it.
 tt_pjrt_error_t *tt__soft_Buffer_OpaqueDeviceMemoryDataPointer(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   const void *data;
@@ -136,6 +140,7 @@ tt_pjrt_error_t *tt__soft_Buffer_OpaqueDeviceMemoryDataPointer(tt_pjrt_get_args_
   return NULL;
 }
 
+// An external reference is a hold: a deleted buffer keeps its memory until it is dropped.
 tt_pjrt_error_t *tt__soft_Buffer_IncreaseExternalReferenceCount(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   const void *data;

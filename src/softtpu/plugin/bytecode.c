@@ -1,8 +1,11 @@
-// The container: sections, strings, names, and where attributes and types are.
+// The container: sections, strings, names, and where attributes and types are. The bytes come from
+// anybody: every count and size is checked against what is left, and a cursor that has run out
+// gives zeros until somebody looks at `ok`.
 #include "softtpu/plugin/bytecode.h"
 
 #include <string.h>
 
+// Sections that this reads; a file has them in any order, others are skipped.
 enum {
   SECTION_STRING,
   SECTION_DIALECT,
@@ -52,6 +55,7 @@ tt__cursor_t tt__cursor_take(tt__cursor_t *c, uint64_t size) {
   return part;
 }
 
+// Alignment is counted from the file's start and filled with bytes of no meaning.
 uint64_t tt__cursor_section(tt__cursor_t *c, const unsigned char *start, tt__cursor_t *out_data) {
   uint64_t id = tt__cursor_byte(c);
   uint64_t size = tt__cursor_varint(c);
@@ -96,6 +100,7 @@ static tt__text_t string_at(tt__bytecode_t *b, tt__cursor_t *c, uint64_t index) 
   return (tt__text_t){"", 0};
 }
 
+// Dialects, then the names of ops in groups by dialect.
 static tt_status_t read_dialects(tt__bytecode_t *b, tt__cursor_t c) {
   b->dialect_count = tt__cursor_varint(&c);
   b->dialects = table(b, &c, b->dialect_count, sizeof *b->dialects);
@@ -120,6 +125,7 @@ static tt_status_t read_dialects(tt__bytecode_t *b, tt__cursor_t c) {
   return c.ok ? TT_OK_STATUS : tt__bytecode_broken("dialects");
 }
 
+// Sizes stand in the section of offsets; the data follow one another in the section of data.
 static tt_status_t read_entries(tt__bytecode_t *b, tt__cursor_t *c, tt__cursor_t *data,
                                 tt__entry_t *entries, uint64_t count) {
   uint64_t at = 0;
@@ -145,6 +151,7 @@ static tt_status_t read_tables(tt__bytecode_t *b, tt__cursor_t offsets, tt__curs
   return read_entries(b, &offsets, &data, b->types, b->type_count);
 }
 
+// A section that is missing is empty, and its table too.
 tt_status_t tt__bytecode_read(tt__bytecode_t *b, const char *code, size_t size) {
   b->start = (const unsigned char *)code;
   tt__cursor_t c = {b->start + 4, b->start + size, true}, sections[SECTION_COUNT] = {{0}};

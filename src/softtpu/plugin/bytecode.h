@@ -16,19 +16,22 @@ static inline bool tt__bytecode_is(const char *code, size_t size) {
 tt_status_t tt__bytecode_print(const char *code, size_t size, char **out_text,
                                size_t *out_size) TT_MUST_USE;
 
-// --- shared by bytecode*.c
-// ------------------------------------------------------------------------ Reads past the end clear
-// `ok` and give zero.
+// --- shared by bytecode*.c ---
+
+// Reads past the end clear `ok` and give zero.
 typedef struct tt__cursor_s {
   const unsigned char *at, *end;
   bool ok;
 } tt__cursor_t;
 
+// Borrowed from the bytecode, not zero-terminated.
 typedef struct tt__slice_text_s {
   const char *at;
   size_t size;
 } tt__text_t;
 
+// An attribute or type that has not been looked at yet: they refer to each other by number, in any
+// order, so they are decoded where they are used.
 typedef struct tt__entry_s {
   uint32_t dialect;
   bool custom;  // in the dialect's own encoding; text otherwise
@@ -40,7 +43,7 @@ typedef struct tt__op_name_s {
   tt__text_t name;
 } tt__op_name_t;
 
-// The tables in front of a program.
+// The tables in front of a program. Thread-compatible; `code` is borrowed while it lives.
 typedef struct tt__bytecode_s {
   tt_arena_t arena;
   const unsigned char *start;
@@ -52,6 +55,8 @@ typedef struct tt__bytecode_s {
   tt__cursor_t ir;
 } tt__bytecode_t;
 
+// MLIR's encodings: a byte, a variable-length number, one with the sign in its lowest bit, and the
+// next `size` bytes as a cursor of their own.
 uint64_t tt__cursor_byte(tt__cursor_t *c);
 uint64_t tt__cursor_varint(tt__cursor_t *c);
 int64_t tt__cursor_signed(tt__cursor_t *c);

@@ -1,4 +1,6 @@
-// The program: ops, regions, attributes and types as StableHLO text in the generic form.
+// The program: ops, regions, attributes and types as StableHLO text in the generic form, which the
+// parser reads. Values are numbered per region in the order of their definition; the printer keeps
+// a stack of those that are open and gives each a name of its own.
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,6 +9,7 @@
 #include "ir/graph.h"
 #include "softtpu/plugin/bytecode.h"
 
+// Types in types, lists in lists, regions in regions: all recurse on our stack.
 #define MAX_DEPTH 200
 
 typedef struct value_s {
@@ -28,8 +31,8 @@ typedef struct printer_s {
   bool memory;     // false: there was none, or the limit is passed
 } printer_t;
 
-// --- text
-// -----------------------------------------------------------------------------------------
+// --- text ---
+
 static void put(printer_t *p, const char *text, size_t size) {
   if (!p->memory) return;
   if (size >= p->limit - p->size ||
@@ -64,8 +67,8 @@ static void put_quoted(printer_t *p, tt__text_t text) {
   put(p, "\"", 1);
 }
 
-// --- types
-// ----------------------------------------------------------------------------------------
+// --- types ---
+
 enum { TYPE_COMPLEX = 1, TYPE_FUNCTION = 8, TYPE_TENSOR = 20, TYPE_TENSOR_ENCODED = 21 };
 
 // By VHLO's numbers; NULL: not a plain element type that we have.
@@ -79,6 +82,7 @@ static bool is_vhlo(const tt__bytecode_t *b, const tt__entry_t *entry) {
   return entry->custom && tt__text_is(b->dialects[entry->dialect], "vhlo");
 }
 
+// The type's data behind its number; fails for types that are not of VHLO.
 static tt_status_t type_entry(printer_t *p, uint64_t index, tt__cursor_t *out, uint64_t *out_code) {
   if (index >= p->b->type_count) return tt__bytecode_broken("a type's number");
   const tt__entry_t *entry = &p->b->types[index];
@@ -126,6 +130,7 @@ static tt_status_t print_type(printer_t *p, uint64_t index) {
   return status;
 }
 
+// A counted list.
 static tt_status_t print_types(printer_t *p, tt__cursor_t *c) {
   uint64_t count = tt__cursor_varint(c);
   for (uint64_t i = 0; c->ok && i < count; i++) {
@@ -135,8 +140,8 @@ static tt_status_t print_types(printer_t *p, tt__cursor_t *c) {
   return c->ok ? TT_OK_STATUS : tt__bytecode_broken("a list of types");
 }
 
-// --- attributes
-// -----------------------------------------------------------------------------------
+// --- attributes ---
+
 enum {
   ATTR_ARRAY = 1,
   ATTR_BOOLEAN,
@@ -177,6 +182,7 @@ static uint64_t attr_entry(printer_t *p, uint64_t index, tt__cursor_t *out) {
   return tt__cursor_varint(out);
 }
 
+// A string attribute's text, empty where it is none.
 static tt__text_t string_attr(printer_t *p, uint64_t index) {
   tt__cursor_t c;
   uint64_t string = p->b->string_count;
@@ -195,6 +201,7 @@ static tt__text_t builtin_string(printer_t *p, uint64_t index) {
   return c.ok && string < p->b->string_count ? p->b->strings[string] : (tt__text_t){"", 0};
 }
 
+// Raw data as hexadecimal digits, splat or not: the parser tells by the size.
 static tt_status_t print_tensor(printer_t *p, tt__cursor_t *c) {
   uint64_t type = tt__cursor_varint(c);
   tt__cursor_t data = tt__cursor_take(c, tt__cursor_varint(c));
@@ -210,6 +217,8 @@ static tt_status_t print_tensor(printer_t *p, tt__cursor_t *c) {
   return print_type(p, type);
 }
 
+// By VHLO's number. The check of memory ends recursions that print without end: attributes may
+// refer to one another in circles.
 static tt_status_t print_attr(printer_t *p, uint64_t index) {
   if (!p->memory) return tt__bytecode_broken("it spells too long a text");
   tt__cursor_t c;
@@ -284,6 +293,7 @@ typedef struct dictionary_s {
   uint64_t count;
 } dictionary_t;
 
+// Empty where the attribute is no dictionary.
 static dictionary_t open_dictionary(printer_t *p, uint64_t index) {
   enum { BUILTIN_DICTIONARY = 1 };
   dictionary_t d = {{NULL, NULL, true}, 0};
@@ -301,6 +311,7 @@ static bool next_pair(printer_t *p, dictionary_t *d, tt__text_t *out_name, uint6
   return d->pairs.ok;
 }
 
+// By value: the search does not move the caller's dictionary.
 static bool find_attr(printer_t *p, dictionary_t d, const char *wanted, uint64_t *out_value) {
   tt__text_t name;
   while (next_pair(p, &d, &name, out_value)) {
@@ -333,8 +344,8 @@ static tt_status_t print_attrs(printer_t *p, dictionary_t d) {
   return TT_OK_STATUS;
 }
 
-// --- ops
-// ------------------------------------------------------------------------------------------
+// --- ops ---
+
 enum {
   HAS_ATTRS = 1,
   HAS_RESULTS = 2,
@@ -344,6 +355,7 @@ enum {
   KNOWN = HAS_ATTRS | HAS_RESULTS | HAS_OPERANDS | HAS_REGIONS | HAS_ORDERS,
 };
 
+// One op, its regions still to be read. Lists are in the bytecode's arena.
 typedef struct op_s {
   tt__op_name_t name;
   dictionary_t attrs;
@@ -360,6 +372,7 @@ static void put_value(printer_t *p, const value_t *value) {
   print(p, value->result == NO_RESULT ? "%%%u" : "%%%u#%u", value->id, value->result);
 }
 
+// The next value of the innermost region. An id of 0 marks places that are not defined yet.
 static tt_status_t define(printer_t *p, uint32_t id, uint32_t result, uint64_t type) {
   if (p->next >= p->value_count) return tt__bytecode_broken("more values than announced");
   p->values[p->next++] = (value_t){id, result, type};
@@ -401,6 +414,8 @@ static tt_status_t read_operands(printer_t *p, tt__cursor_t *c, op_t *op) {
   return TT_OK_STATUS;
 }
 
+// Everything up to the regions, whose data follow. Results are defined before the regions are read,
+// as MLIR numbers them.
 static tt_status_t read_op(printer_t *p, tt__cursor_t *c, op_t *op) {
   uint64_t name = tt__cursor_varint(c), mask = tt__cursor_byte(c);
   (void)tt__cursor_varint(c);  // location
@@ -426,9 +441,9 @@ static tt_status_t read_op(printer_t *p, tt__cursor_t *c, op_t *op) {
   return TT_OK_STATUS;
 }
 
-// --- regions
-// -------------------------------------------------------------------------------------- What a
-// block's arguments are printed as.
+// --- regions ---
+
+// What a block's arguments are printed as.
 typedef tt_status_t (*arguments_fn_t)(printer_t *p, const op_t *op, const value_t *args,
                                       uint64_t count);
 
@@ -449,6 +464,7 @@ static tt_status_t read_block(printer_t *p, tt__cursor_t *c, const op_t *op, arg
   return c->ok ? TT_OK_STATUS : tt__bytecode_broken("a block");
 }
 
+// Room for a region's values on top of those that are open.
 static tt_status_t open_values(printer_t *p, uint64_t count) {
   if (count > UINT32_MAX / 2 - p->value_count ||
       !tt_grow((void **)&p->values, &p->value_capacity, p->value_count + (uint32_t)count,
@@ -511,9 +527,9 @@ static tt_status_t begin_region(printer_t *p, const op_t *op, const value_t *arg
   return TT_OK_STATUS;
 }
 
-// --- functions
-// ------------------------------------------------------------------------------------ What the
-// caller says about an argument: which of its memory may be reused.
+// --- functions ---
+
+// What the caller says about an argument: which of its memory may be reused.
 static tt_status_t print_donation(printer_t *p, uint64_t dictionary) {
   tt__cursor_t c;
   if (attr_entry(p, dictionary, &c) != ATTR_DICTIONARY) return TT_OK_STATUS;
@@ -530,6 +546,7 @@ static tt_status_t print_donation(printer_t *p, uint64_t dictionary) {
   return TT_OK_STATUS;
 }
 
+// "func.func @name(arguments) -> (results) {"
 static tt_status_t begin_function(printer_t *p, const op_t *op, const value_t *args,
                                   uint64_t count) {
   uint64_t value, type = 0, code = 0;
@@ -561,9 +578,9 @@ static tt_status_t begin_function(printer_t *p, const op_t *op, const value_t *a
   return TT_OK_STATUS;
 }
 
-// --- one op
-// --------------------------------------------------------------------------------------- "add_v1"
-// is stablehlo.add, but for what is of other dialects.
+// --- one op ---
+
+// "add_v1" is stablehlo.add, but for what is of other dialects.
 static void put_name(printer_t *p, const op_t *op) {
   tt__text_t name = op->name.name;
   for (size_t i = name.size; i-- > 2;) {
@@ -589,6 +606,7 @@ static tt_status_t print_regions(printer_t *p, tt__cursor_t *c, const op_t *op) 
   return TT_OK_STATUS;
 }
 
+// One statement in the generic form.
 static tt_status_t print_plain(printer_t *p, tt__cursor_t *c, const op_t *op) {
   if (op->result_count == 1) print(p, "%%%u = ", op->id);
   if (op->result_count > 1) print(p, "%%%u:%llu = ", op->id, (unsigned long long)op->result_count);
@@ -663,6 +681,8 @@ static tt_status_t print_op(printer_t *p, tt__cursor_t *c) {
   return print_plain(p, c, &op);
 }
 
+// The text may be 400 times the bytecode's size (constants double, names repeat) and a megabyte:
+// more is an attempt to fill our memory.
 tt_status_t tt__bytecode_print(const char *code, size_t size, char **out_text, size_t *out_size) {
   tt__bytecode_t b = {0};
   const size_t limit = ((size_t)1 << 20) + (size < SIZE_MAX / 1024 ? size * 400 : SIZE_MAX / 2);

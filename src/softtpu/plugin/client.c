@@ -1,3 +1,5 @@
+// Clients, their devices and memories. All devices of a client are addressable: there is one
+// process.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -5,6 +7,7 @@
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
+// What the smaller TPUs have a chip.
 #define DEFAULT_MEMORY ((int64_t)16 << 30)
 
 // TORCHTPU_HBM_BYTES: a number of bytes, or one followed by K, M or G.
@@ -26,19 +29,24 @@ static tt_status_t memory_limit(int64_t *out_limit) {
   return TT_OK_STATUS;
 }
 
-// --- memories
-// -------------------------------------------------------------------------------------
+// --- memories ---
+
+// Functions of the memory's own table, which newer clients call directly.
 static void *user_data(void *self, const void *key) {
   tt_soft_memory_t *memory = self;
   void *data = NULL;
   pthread_mutex_lock(&memory->mutex);
   for (tt_soft_user_data_t *u = memory->user_data; u; u = u->next) {
-    if (u->key == key) data = u->data;
+    if (u->key != key) continue;
+    data = u->data;
+    break;
   }
   pthread_mutex_unlock(&memory->mutex);
   return data;
 }
 
+// The newest entry of a key goes to the front and hides the older ones, which stay for their
+// destructors. Without memory nothing is kept: the interface has no way to say so.
 static void set_user_data(void *self, const void *key, void *data, void (*destroy)(void *)) {
   tt_soft_memory_t *memory = self;
   tt_soft_user_data_t *entry = tt_alloc(sizeof *entry);
@@ -74,8 +82,9 @@ static void memory_deinit(tt_soft_memory_t *memory) {
   pthread_mutex_destroy(&memory->mutex);
 }
 
-// --- the client
-// -----------------------------------------------------------------------------------
+// --- the client ---
+
+// The first `device_count` devices have been made.
 static void client_destroy(tt_soft_client_t *client, uint32_t device_count) {
   for (uint32_t i = 0; i < device_count; i++) {
     tt_device_deinit(&client->devices[i].device);
@@ -210,6 +219,7 @@ tt_pjrt_error_t *tt__soft_Client_ProcessIndex(tt_pjrt_int_args_t *a) {
   return NULL;
 }
 
+// Borrowed from the client.
 static tt_pjrt_error_t *answer_list(tt_pjrt_list_args_t *a, const void *items, size_t count) {
   TT_SOFT_CHECK(a, count);
   a->items = items;
@@ -266,6 +276,7 @@ tt_pjrt_error_t *tt__soft_Client_DefaultDeviceAssignment(tt_pjrt_assignment_args
   return NULL;
 }
 
+// A memory says more than a device; neither means device 0.
 tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory,
                             tt_soft_device_t **out_device) {
   tt_soft_device_t *target = memory   ? ((tt_soft_memory_t *)memory)->device
@@ -278,8 +289,8 @@ tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory
   return TT_OK_STATUS;
 }
 
-// --- devices
-// --------------------------------------------------------------------------------------
+// --- devices ---
+
 tt_pjrt_error_t *tt__soft_Device_GetDescription(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   a->result = ((tt_soft_device_t *)a->self)->description;
@@ -344,8 +355,8 @@ tt_pjrt_error_t *tt__soft_Device_GetAttributes(tt_pjrt_device_attributes_args_t 
   return NULL;
 }
 
-// --- memories' questions
-// --------------------------------------------------------------------------
+// --- memories' questions ---
+
 tt_pjrt_error_t *tt__soft_Memory_Id(tt_pjrt_int_args_t *a) {
   TT_SOFT_CHECK(a, value);
   a->value = ((tt_soft_memory_t *)a->self)->id;

@@ -23,6 +23,7 @@ static tt_status_t parse(const char *code, size_t size, tt_graph_t **out_graph) 
   return status;
 }
 
+// Options that say how many devices go before what the program says.
 static tt_status_t compile_text(tt_soft_client_t *client, const char *text, size_t size,
                                 const char *options, size_t options_size,
                                 tt_soft_executable_t **out_executable) {
@@ -62,11 +63,13 @@ tt_pjrt_error_t *tt__soft_Client_Compile(tt_pjrt_client_compile_args_t *a) {
       compile(a->client, a->program, a->options, a->options_size, &a->executable));
 }
 
+// Without a client: for looking at and for loading later.
 tt_pjrt_error_t *tt__soft_Compile(tt_pjrt_compile_args_t *a) {
   TT_SOFT_CHECK(a, executable);
   return tt__soft_error(compile(NULL, a->program, a->options, a->options_size, &a->executable));
 }
 
+// A second executable over the same program.
 tt_pjrt_error_t *tt__soft_Client_Load(tt_pjrt_load_args_t *a) {
   TT_SOFT_CHECK(a, loaded);
   tt_soft_executable_t *from = a->executable, *loaded;
@@ -78,9 +81,7 @@ tt_pjrt_error_t *tt__soft_Client_Load(tt_pjrt_load_args_t *a) {
   return NULL;
 }
 
-// --- serialization: magic, the size of the options, the options, the program's text
-// ---------------
-static void free_bytes(void *owner) { tt_free(owner); }
+// --- serialization: magic, the size of the options, the options, the program's text ---
 
 tt_pjrt_error_t *tt__soft_Executable_Serialize(tt_pjrt_bytes_args_t *a) {
   TT_SOFT_CHECK(a, deleter);
@@ -106,10 +107,11 @@ tt_pjrt_error_t *tt__soft_Executable_Serialize(tt_pjrt_bytes_args_t *a) {
   a->bytes = bytes;
   a->size = total;
   a->owner = bytes;
-  a->deleter = free_bytes;
+  a->deleter = tt_free;
   return NULL;
 }
 
+// The text is compiled again, by whatever version this is.
 tt_pjrt_error_t *tt__soft_Executable_DeserializeAndLoad(tt_pjrt_deserialize_args_t *a) {
   TT_SOFT_CHECK(a, executable);
   uint64_t options_size = 0;

@@ -1,3 +1,5 @@
+// Errors: a status in the interface's clothes. The caller destroys each, but the one for want of
+// memory, which is static and may be "destroyed" any number of times.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,6 +21,7 @@ static const struct {
 };
 #define PAIR_COUNT (sizeof pairs / sizeof *pairs)
 
+// The first pair of a code counts, in either direction.
 static int pjrt_code(tt_code_t ours) {
   for (size_t i = 0; i < PAIR_COUNT; i++) {
     if (pairs[i].ours == ours) return pairs[i].theirs;

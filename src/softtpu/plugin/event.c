@@ -1,3 +1,4 @@
+// Events: the queue's own, one reference a handle.
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
@@ -24,6 +25,7 @@ tt_pjrt_error_t *tt__soft_Event_Await(tt_pjrt_ref_args_t *a) {
   return tt__soft_error(tt_queue_event_await(a->self));
 }
 
+// The interface's callback owns its error, the queue's borrows it.
 typedef struct ready_s {
   void (*callback)(tt_pjrt_error_t *error, void *context);
   void *context;
@@ -46,6 +48,7 @@ tt_pjrt_error_t *tt__soft_Event_OnReady(tt_pjrt_on_ready_args_t *a) {
   return NULL;
 }
 
+// For clients that complete an event themselves, by Event_Set.
 tt_pjrt_error_t *tt__soft_Event_Create(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   a->self = tt_queue_event_create();

@@ -4,8 +4,8 @@
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
-// --- what a program costs
-// -------------------------------------------------------------------------
+// --- what a program costs ---
+
 static double node_flops(const tt_graph_t *graph, const tt_node_t *node);
 
 static double block_flops(const tt_graph_t *graph, const tt_block_t *block) {
@@ -18,8 +18,8 @@ static double elements(const tt_graph_t *graph, tt_value_t value) {
   return (double)tt_type_elements(tt_graph_type(graph, value));
 }
 
-// Two operations a multiply-add. A dot's result has each element of the operands' free dimensions,
-// so |lhs| * |rhs| / |result| counts batch once and contraction squared.
+// Operations of a node, two a multiply-add: a dot's result times its depth, a convolution's result
+// times the kernel elements that one output sees. A loop's body counts once.
 static double node_flops(const tt_graph_t *graph, const tt_node_t *node) {
   if (node->result_count == 0) return 0;
   double result = elements(graph, node->first_result);
@@ -58,8 +58,10 @@ static size_t output_bytes(const tt_program_t *program, bool aliased_only) {
   return sum;
 }
 
-// --- making one
-// -----------------------------------------------------------------------------------
+// --- making one ---
+
+// Which devices the program runs on, replica by replica: those of the options' assignment, or the
+// first ones. Without a client only the logical ids are known.
 static tt_status_t assign_devices(tt_soft_executable_t *executable) {
   const tt_program_t *program = executable->program;
   tt_soft_options_t options;
@@ -95,6 +97,7 @@ static tt_status_t assign_devices(tt_soft_executable_t *executable) {
   return TT_OK_STATUS;
 }
 
+// Tables that the interface hands out by address, so they live as long as the executable.
 static tt_status_t describe_outputs(tt_soft_executable_t *executable) {
   const tt_program_t *program = executable->program;
   uint32_t outputs = program->output_count, inputs = program->input_count;
@@ -135,6 +138,7 @@ static tt_pjrt_value_t cost(const char *name, double value) {
                            .count = 1};
 }
 
+// After a failure release frees whatever is there.
 tt_status_t tt__soft_executable_create(tt_soft_client_t *client, tt_program_t *program,
                                        const char *name, const char *options, size_t options_size,
                                        tt_soft_executable_t **out_executable) {
@@ -189,8 +193,8 @@ void tt__soft_executable_release(tt_soft_executable_t *executable) {
   tt_free(executable);
 }
 
-// --- questions
-// ------------------------------------------------------------------------------------
+// --- questions ---
+
 tt_pjrt_error_t *tt__soft_Executable_Destroy(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   tt__soft_executable_release(a->self);
@@ -201,6 +205,7 @@ tt_pjrt_error_t *tt__soft_LoadedExecutable_Destroy(tt_pjrt_ref_args_t *a) {
   return tt__soft_Executable_Destroy(a);
 }
 
+// The same object: what the one may be asked, the other may.
 tt_pjrt_error_t *tt__soft_LoadedExecutable_GetExecutable(tt_pjrt_get_args_t *a) {
   TT_SOFT_CHECK(a, result);
   tt_soft_executable_t *executable = a->self;
@@ -240,6 +245,7 @@ tt_pjrt_error_t *tt__soft_LoadedExecutable_Fingerprint(tt_pjrt_text_args_t *a) {
   return tt__soft_Executable_Fingerprint(a);
 }
 
+// The last logical id is the largest in both coordinates.
 tt_pjrt_error_t *tt__soft_Executable_NumReplicas(tt_pjrt_size_args_t *a) {
   TT_SOFT_CHECK(a, value);
   const tt_soft_executable_t *executable = a->self;
@@ -277,6 +283,7 @@ tt_pjrt_error_t *tt__soft_Executable_GetCostAnalysis(tt_pjrt_count_args_t *a) {
   return NULL;
 }
 
+// Fields that older clients' records do not have are left alone.
 tt_pjrt_error_t *tt__soft_Executable_GetCompiledMemoryStats(tt_pjrt_compiled_memory_args_t *a) {
   TT_SOFT_CHECK(a, temp);
   const tt_program_t *program = ((tt_soft_executable_t *)a->self)->program;
@@ -348,19 +355,15 @@ tt_pjrt_error_t *tt__soft_LoadedExecutable_AddressableDeviceLogicalIds(tt_pjrt_l
   return NULL;
 }
 
-static void free_bytes(void *owner) { tt_free(owner); }
-
 tt_pjrt_error_t *tt__soft_LoadedExecutable_GetDeviceAssignment(tt_pjrt_bytes_args_t *a) {
   TT_SOFT_CHECK(a, deleter);
   char *bytes = tt__soft_assignment_bytes(a->self, &a->size);
   if (!bytes) return tt__soft_error(TT_ERROR(OUT_OF_MEMORY, "no host memory for an assignment"));
   a->bytes = bytes;
   a->owner = bytes;
-  a->deleter = free_bytes;
+  a->deleter = tt_free;
   return NULL;
 }
-
-static void keep(void *owner) { (void)owner; }
 
 tt_pjrt_error_t *tt__soft_Executable_GetCompileOptions(tt_pjrt_bytes_args_t *a) {
   TT_SOFT_CHECK(a, deleter);
@@ -368,6 +371,6 @@ tt_pjrt_error_t *tt__soft_Executable_GetCompileOptions(tt_pjrt_bytes_args_t *a) 
   a->bytes = executable->options;
   a->size = executable->options_size;
   a->owner = NULL;
-  a->deleter = keep;
+  a->deleter = tt_free;  // of NULL
   return NULL;
 }

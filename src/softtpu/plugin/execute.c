@@ -1,8 +1,11 @@
+// Execution: arguments from the interface's tables into operands, then one run a device, or one for
+// all where they talk to each other.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
+// A context has nothing to hold; it is an address that differs from others.
 tt_pjrt_error_t *tt__soft_ExecuteContext_Create(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
   a->self = tt_alloc(1);
@@ -16,6 +19,7 @@ tt_pjrt_error_t *tt__soft_ExecuteContext_Destroy(tt_pjrt_ref_args_t *a) {
   return NULL;
 }
 
+// Whether this call takes back the donation that the program declares.
 static bool is_kept(const tt_pjrt_execute_options_t *options, uint32_t index) {
   if (!options || !TT_PJRT_HAS(options, non_donatable_count)) return false;
   for (size_t i = 0; i < options->non_donatable_count; i++) {
@@ -52,6 +56,7 @@ static tt_status_t execute_on(tt_pjrt_execute_args_t *a, size_t index, tt_soft_d
   return hand_over(a, index, done);
 }
 
+// The tables differ in type only: lists of arrays are lists of buffers.
 static tt_status_t execute_together(tt_pjrt_execute_args_t *a, tt_operand_t *operands) {
   tt_soft_executable_t *executable = a->executable;
   size_t count = a->device_count;
@@ -79,6 +84,8 @@ static tt_status_t execute_together(tt_pjrt_execute_args_t *a, tt_operand_t *ope
   return status;
 }
 
+// Devices that do not talk run one after another's enqueuing; a failure leaves those before it
+// running and their outputs with the caller.
 tt_pjrt_error_t *tt__soft_LoadedExecutable_Execute(tt_pjrt_execute_args_t *a) {
   TT_SOFT_CHECK(a, done);
   tt_soft_executable_t *executable = a->executable;

@@ -1,8 +1,10 @@
+// The extension's functions (softtpu/ext.h): the device without the interface's records.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
+// No clone of the graph is kept: such an executable has no text and no fingerprint.
 static tt_pjrt_error_t *compile(void *client, const tt_graph_t *graph, void **out_loaded) {
   tt_program_t *program;
   TT_SOFT_RETURN_IF_ERROR(tt_program_create(graph, false, &program));
@@ -27,6 +29,7 @@ static tt_pjrt_error_t *execute(void *loaded, void *device, const tt_soft_operan
                                           input_count, (tt_array_t **)outputs, NULL));
 }
 
+// Straight into memory that no pending work uses.
 static tt_pjrt_error_t *upload(void *device, const tt_type_t *type, const void *data,
                                void **out_buffer) {
   tt_array_t *array;

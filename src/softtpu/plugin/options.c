@@ -1,4 +1,5 @@
-// Reads the few fields of a serialized CompileOptionsProto that matter here.
+// Reads the few fields of a serialized CompileOptionsProto that matter here, by hand: protocol
+// buffers' wire format is a list of (number, type, value), and unknown numbers are skipped.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -15,6 +16,7 @@ typedef struct field_s {
   reader_t bytes;
 } field_t;
 
+// Seven bits a byte, lowest first; more than ten bytes are malformed.
 static uint64_t read_varint(reader_t *r) {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64; shift += 7) {
@@ -27,6 +29,7 @@ static uint64_t read_varint(reader_t *r) {
   return 0;
 }
 
+// False at the end, and where r->ok has turned false.
 static bool read_field(reader_t *r, field_t *field) {
   if (!r->ok || r->at >= r->end) return false;
   uint64_t key = read_varint(r);
@@ -57,6 +60,7 @@ static bool read_field(reader_t *r, field_t *field) {
   return true;
 }
 
+// More ids than a client can have devices are dropped; their number no longer fits then.
 static void add_id(tt_soft_options_t *options, uint64_t id) {
   if (options->id_count < sizeof options->ids / sizeof *options->ids) {
     options->ids[options->id_count++] = (int64_t)id;
@@ -86,12 +90,13 @@ static bool read_assignment(reader_t r, tt_soft_options_t *options) {
   return r.ok;
 }
 
+// Only where the ids are as many as the counts say; the product of two 32-bit counts needs 64 bits.
 static void to_replica_major(tt_soft_options_t *options) {
-  uint32_t replicas = options->replica_count, partitions = options->partition_count;
+  uint64_t replicas = options->replica_count, partitions = options->partition_count;
   if (replicas < 2 || partitions < 2 || options->id_count != replicas * partitions) return;
   int64_t turned[sizeof options->ids / sizeof *options->ids];
-  for (uint32_t p = 0; p < partitions; p++) {
-    for (uint32_t r = 0; r < replicas; r++) {
+  for (uint64_t p = 0; p < partitions; p++) {
+    for (uint64_t r = 0; r < replicas; r++) {
       turned[r * partitions + p] = options->ids[p * replicas + r];
     }
   }
@@ -118,13 +123,15 @@ tt_status_t tt__soft_options_parse(const char *bytes, size_t size, tt_soft_optio
   return TT_OK_STATUS;
 }
 
-// --- writing
-// --------------------------------------------------------------------------------------
+// --- writing ---
+
+// The buffers below have room for ten bytes a number.
 static void write_varint(char *bytes, size_t *size, uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes[(*size)++] = (char)(value | 0x80);
   bytes[(*size)++] = (char)value;
 }
 
+// The message that read_assignment reads: counts, then a list of ids for each partition.
 char *tt__soft_assignment_bytes(const tt_soft_executable_t *executable, size_t *out_size) {
   uint32_t count = executable->device_count;
   tt_pjrt_logical_id_t last = executable->logical_ids[count ? count - 1 : 0];

@@ -1,5 +1,7 @@
 // The software TPU as a PJRT plugin: what its files share. An interface's handle is one of the
-// structs below; a buffer is a tt_array_t, an event a tt_queue_event_t.
+// structs below; a buffer is a tt_array_t, an event a tt_queue_event_t. The functions of the table
+// do three things: check that the caller's record is long enough, call the device, turn a status
+// into an error. All may be called from any thread.
 #ifndef TT_SOFTTPU_PLUGIN_PLUGIN_H_
 #define TT_SOFTTPU_PLUGIN_PLUGIN_H_
 
@@ -10,6 +12,7 @@
 #define TT_SOFT_PLATFORM "softtpu"
 #define TT_SOFT_VERSION "softtpu 1"
 
+// What one device looks like; `coords` are made up, a line of chips.
 typedef struct tt_soft_description_s {
   int id;
   char text[32];
@@ -34,6 +37,7 @@ typedef struct tt_soft_user_data_s {
   void (*destroy)(void *data);
 } tt_soft_user_data_t;
 
+// A device's only memory space. Thread-safe.
 typedef struct tt_soft_memory_s {
   const tt_pjrt_memory_functions_t *functions;  // first: part of the interface
   int id;
@@ -44,6 +48,7 @@ typedef struct tt_soft_memory_s {
   tt_soft_user_data_t *user_data;
 } tt_soft_memory_t;
 
+// `device` is the first member: arrays know their tt_device_t only (tt__soft_device_of).
 typedef struct tt_soft_device_s {
   tt_device_t device;
   tt_soft_client_t *client;
@@ -52,6 +57,7 @@ typedef struct tt_soft_device_s {
   void *memory_list[1];
 } tt_soft_device_t;
 
+// Immutable once made. Destroying it waits for its devices; arrays must be gone before.
 struct tt_soft_client_s {
   tt_soft_topology_t topology;
   tt_soft_device_t *devices;
@@ -88,15 +94,17 @@ static inline tt_soft_device_t *tt__soft_device_of(tt_device_t *device) {
   return (tt_soft_device_t *)device;  // its first member
 }
 
-// --- errors
-// --------------------------------------------------------------------------------------- Consumes
-// a status; NULL for OK.
+// --- errors ---
+
+// Consumes a status; NULL for OK.
 tt_pjrt_error_t *tt__soft_error(tt_status_t status);
 // Answers with a text that lives as long as the plugin or the object it is of.
 tt_pjrt_error_t *tt__soft_answer(tt_pjrt_text_args_t *a, const char *text);
+// The codes of errors, in both directions; the extension's are ours and more exact.
 tt_code_t tt__soft_code(int pjrt_code);
 int tt__soft_error_code(const tt_pjrt_error_t *error);
 
+// TT_RETURN_IF_ERROR for functions of the table.
 #define TT_SOFT_RETURN_IF_ERROR(expr)                        \
   do {                                                       \
     tt_status_t tt_s_ = (expr);                              \
@@ -111,16 +119,19 @@ int tt__soft_error_code(const tt_pjrt_error_t *error);
           TT_ERROR(INVALID_ARGUMENT, "%s: the caller's record is too short", __func__)); \
   } while (0)
 
-// --- element types
-// --------------------------------------------------------------------------------
+// --- element types ---
+
+// The interface's number of a type, and back.
 tt_pjrt_type_t tt__soft_type_number(tt_dtype_t dtype);
 // Fails for what the device does not have.
 tt_status_t tt__soft_type(tt_pjrt_type_t number, tt_dtype_t *out_dtype) TT_MUST_USE;
 
-// --- objects
-// --------------------------------------------------------------------------------------
+// --- objects ---
+
+// After a failed init there is nothing to deinit.
 tt_status_t tt__soft_topology_init(tt_soft_topology_t *topology, uint32_t count) TT_MUST_USE;
 void tt__soft_topology_deinit(tt_soft_topology_t *topology);
+// TORCHTPU_NUM_DEVICES, 1 by default, 1 to 256.
 uint32_t tt__soft_default_count(void);
 // The device that a transfer's record names by device or memory.
 tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory,

@@ -1,3 +1,4 @@
+// Topologies: descriptions of devices, of a client's or of none.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@ uint32_t tt__soft_default_count(void) {
   return count < 1 ? 1 : count > MAX_DEVICES ? MAX_DEVICES : (uint32_t)count;
 }
 
+// What JAX asks of TPUs: coordinates in the mesh and the core on the chip.
 static void describe(tt_soft_description_t *description, int id) {
   description->id = id;
   snprintf(description->text, sizeof description->text, "SoftTpuDevice(id=%d)", id);
@@ -130,8 +132,8 @@ tt_pjrt_error_t *tt__soft_TopologyDescription_GetMemorySpaceKindIds(tt_pjrt_list
   return NULL;
 }
 
-// --- descriptions of devices
-// ----------------------------------------------------------------------
+// --- descriptions of devices ---
+
 tt_pjrt_error_t *tt__soft_DeviceDescription_Id(tt_pjrt_int_args_t *a) {
   TT_SOFT_CHECK(a, value);
   a->value = ((const tt_soft_description_t *)a->self)->id;

@@ -1,10 +1,13 @@
+// Transfers between host and device. To the device data are copied before the call returns, or not
+// at all where the caller lets us use its memory; from the device they are copied when they are
+// ready.
 #include <string.h>
 
 #include "base/alloc.h"
 #include "softtpu/plugin/plugin.h"
 
-// --- strided copies
-// -------------------------------------------------------------------------------
+// --- strided copies ---
+
 typedef struct shape_s {
   uint32_t rank;
   size_t item;
@@ -12,6 +15,7 @@ typedef struct shape_s {
   const int64_t *strides;  // bytes of the strided side; the other one is dense row-major
 } shape_t;
 
+// Axis by axis; the innermost in one piece where it is dense on both sides. *dense moves on.
 static void copy_strided(const shape_t *shape, uint32_t axis, char **dense, char *strided,
                          bool to_dense) {
   if (axis == shape->rank) {
@@ -31,6 +35,7 @@ static void copy_strided(const shape_t *shape, uint32_t axis, char **dense, char
   }
 }
 
+// Row-major without gaps; dimensions of size 1 may claim any stride.
 static bool is_dense(const tt_type_t *type, const int64_t *strides) {
   int64_t expected = (int64_t)tt_dtype_size(type->dtype);
   for (uint32_t i = type->rank; i-- > 0;) {
@@ -61,6 +66,7 @@ static bool strides_of(const tt_pjrt_layout_t *layout, const tt_type_t *type, in
   return true;
 }
 
+// The caller's dims, checked: a size in bytes that fits.
 static tt_status_t make_type(tt_pjrt_type_t number, const int64_t *dims, size_t rank,
                              tt_type_t *out_type) {
   *out_type = (tt_type_t){TT_DTYPE_NONE, (uint32_t)rank, dims};
@@ -75,8 +81,9 @@ static tt_status_t make_type(tt_pjrt_type_t number, const int64_t *dims, size_t 
   return TT_OK_STATUS;
 }
 
-// --- to the device
-// --------------------------------------------------------------------------------
+// --- to the device ---
+
+// The device no longer needs the caller's memory: that is the event he was given.
 static void end_zero_copy(void *data, void *context) {
   (void)data;
   tt_queue_event_set(context, TT_OK_STATUS);
@@ -123,6 +130,7 @@ static tt_status_t copy_host(tt_soft_device_t *device, const tt_type_t *type,
   return TT_OK_STATUS;
 }
 
+// Zero copy needs dense data on our alignment, which kernels rely on.
 tt_pjrt_error_t *tt__soft_Client_BufferFromHostBuffer(tt_pjrt_upload_args_t *a) {
   TT_SOFT_CHECK(a, buffer);
   tt_soft_device_t *device;
@@ -165,8 +173,9 @@ tt_pjrt_error_t *tt__soft_Client_CreateViewOfDeviceBuffer(tt_pjrt_view_args_t *a
   return NULL;
 }
 
-// --- to the host
-// ----------------------------------------------------------------------------------
+// --- to the host ---
+
+// A copy to the host that may have to wait; freed when it has been made.
 typedef struct download_s {
   char *data;
   size_t offset, size;
