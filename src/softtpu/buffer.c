@@ -1,15 +1,18 @@
+// Gives values memory. A buffer's tenants follow one another in time: a step may write where a
+// value that dies in it was read (in place), where a donated input or an output lies idle, or into
+// the arena. Times are unique and grow along the program, so every question about two lives is a
+// comparison of numbers. Then the arena's buffers get offsets, as rectangles in time and address
+// that must not overlap.
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "softtpu/plan_internal.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
 tt_status_t tt__buffer_new(tt__planner_t *p, size_t bytes, uint32_t begin, uint32_t end,
                            uint32_t *out_buffer) {
   if (!tt_grow((void **)&p->buffers, &p->buffer_capacity, p->buffer_count + 1, sizeof *p->buffers))
-    return no_memory();
+    return tt__plan_no_memory();
   p->buffers[p->buffer_count] = (tt__buffer_t){
       .bytes = bytes, .begin = begin, .end = end, .occupant = TT_NO_VALUE, .writable = true};
   *out_buffer = p->buffer_count++;
@@ -33,7 +36,9 @@ static size_t value_bytes(const tt__planner_t *p, tt_value_t v) {
 // From when on the step's results are in memory: a chain's members take turns.
 static uint32_t begin_of(const tt__step_t *s) { return s->chain_rows ? s->chain_begin : s->time; }
 
-// Whether write `w` of the step may go over what the buffer holds now.
+// Whether write `w` of the step may go over what the buffer holds now: it is no longer needed when
+// the step begins, or the step itself is its last reader and reads each place before it writes
+// there. A chain's members overlap in time, so for them "begins" means the chain's begin.
 static bool can_write(const tt__planner_t *p, uint32_t buffer, const tt__step_t *s, uint32_t w) {
   const tt__buffer_t *b = &p->buffers[buffer];
   if (!b->writable) return false;
@@ -49,6 +54,7 @@ static bool can_write(const tt__planner_t *p, uint32_t buffer, const tt__step_t 
   return found;
 }
 
+// v moves in: from now on the buffer is busy until v's last use.
 static void occupy(tt__planner_t *p, uint32_t buffer, tt_value_t v) {
   tt__buffer_t *b = &p->buffers[buffer];
   tt__value_t *info = &p->values[v];
@@ -76,6 +82,7 @@ static bool find_donor(tt__planner_t *p, const tt__step_t *s, uint32_t w, size_t
   return false;
 }
 
+// The step at a time by bisection; NULL: the time is inside a region, or nobody's.
 static const tt__step_t *step_at(const tt__seq_t *seq, uint32_t time) {
   uint32_t low = 0, high = seq->count;
   while (low < high) {
@@ -129,6 +136,7 @@ static bool find_lender(tt__planner_t *p, const tt__seq_t *seq, const tt__step_t
   return false;
 }
 
+// In order of preference: the output's own place, a dying operand's, an idle output's, the arena.
 static tt_status_t assign_write(tt__planner_t *p, const tt__seq_t *seq, tt__step_t *s, uint32_t w,
                                 uint32_t *targets, int32_t *aliases) {
   tt_value_t v = s->writes[w];
@@ -167,10 +175,12 @@ static tt_status_t assign_write(tt__planner_t *p, const tt__seq_t *seq, tt__step
   return TT_OK_STATUS;
 }
 
-// A while's results are its carried state: condition and body read and write it in place.
+// A while's results are its carried state: condition and body read and write it in place. The
+// condition may not reuse that memory, since the body reads it after; its one returned value goes
+// to the step's scratch. A branch writes its returns to the step's results.
 static tt_status_t assign_regions(tt__planner_t *p, tt__step_t *s) {
   uint32_t *targets = TT_ARENA_ARRAY(&p->scratch, uint32_t, s->write_count + 1);
-  if (!targets) return no_memory();
+  if (!targets) return tt__plan_no_memory();
   bool loop = s->node->op == TT_OP_WHILE;
   for (uint32_t w = 0; w < s->write_count; w++) targets[w] = p->values[s->writes[w]].buffer;
   for (uint32_t k = 0; k < s->region_count; k++) {
@@ -207,7 +217,7 @@ static tt_status_t append_copy(tt__planner_t *p, tt__seq_t *seq, uint32_t from, 
   uint32_t *pair = TT_ARENA_ARRAY(p->arena, uint32_t, 2);
   tt__step_t **steps = TT_ARENA_ARRAY(p->arena, tt__step_t *, seq->count + 1);
   s->in = TT_ARENA_ARRAY(p->arena, tt__ref_t, 2);
-  if (!pair || !steps || !s->in) return no_memory();
+  if (!pair || !steps || !s->in) return tt__plan_no_memory();
   s->out = s->in + 1;
   pair[0] = from;
   pair[1] = to;
@@ -226,7 +236,7 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
                                 uint32_t *targets, int32_t *aliases) {
   uint32_t n = block->return_count, end = p->values[tt__plan_root(p, block->returns[0])].last;
   uint32_t *from = TT_ARENA_ARRAY(&p->scratch, uint32_t, n);
-  if (!from) return no_memory();
+  if (!from) return tt__plan_no_memory();
   for (uint32_t i = 0; i < n; i++) {
     tt_value_t v = tt__plan_root(p, block->returns[i]);
     from[i] = p->values[v].buffer;
@@ -356,12 +366,16 @@ static uint64_t pack_by_size(tt__buffer_t **all, uint32_t count, tt__buffer_t **
   return top;
 }
 
+// Packing by size is quadratic: tried only where a megabyte or more could be saved, and not for
+// programs of very many buffers.
 enum { PACK_LEAST_BYTES = 1 << 20, PACK_MOST_BUFFERS = 4096 };
 
+// A buffer of a chain's member lives until the chain ends: another band may still need it. by_time
+// sorts and writes the same arrays again where it wins.
 tt_status_t tt__buffer_pack(tt__planner_t *p) {
   tt__buffer_t **all = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
   tt__buffer_t **active = TT_ARENA_ARRAY(&p->scratch, tt__buffer_t *, p->buffer_count + 1);
-  if (!all || !active) return no_memory();
+  if (!all || !active) return tt__plan_no_memory();
   uint32_t count = 0;
   for (uint32_t i = 0; i < p->buffer_count; i++) {
     tt__buffer_t *b = &p->buffers[i];

@@ -7,15 +7,15 @@
 #include "softtpu/reference.h"
 #include "softtpu/tile.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
+// A set in a union-find forest, while members gather; the root's fields count.
 typedef struct cluster_s {
-  uint32_t parent, stage, size, id;
+  uint32_t parent, stage, size, id;  // id: from 1 on, unique in the plan
   uint32_t position;
-  uint32_t stored;
+  uint32_t stored;  // members that live in memory
   tt_value_t first;
 } cluster_t;
 
+// One attempt at a block.
 typedef struct pass_s {
   tt__planner_t *p;
   const tt_block_t *block;
@@ -53,6 +53,7 @@ static bool is_relabel(const tt__planner_t *p, const tt_node_t *n) {
   return narrow >= 8;
 }
 
+// What repeating an op costs, in simple operations: 1 where it is one vector instruction.
 static uint32_t op_weight(tt_op_t op) {
   switch (op) {
     case TT_OP_ADD:
@@ -79,9 +80,13 @@ static int64_t elements(const tt__planner_t *p, tt_value_t v) {
   return tt_type_elements(tt_graph_type(p->graph, v));
 }
 
+// Beyond this much arithmetic an expression is worth the memory even for a single reader: programs
+// that repeat it would become too large.
 enum { INLINE_WEIGHT = 96 };
 
-// Whether repeating an expression in its readers beats keeping its value.
+// Whether repeating an expression in its readers beats keeping its value: always where it is
+// evaluated no more often than it has elements, else where the repetitions together cost less than
+// about 4 operations, the price of a store and a load.
 static bool is_cheap(const tt__planner_t *p, tt_value_t v) {
   const tt__value_t *info = &p->values[v];
   if (info->weight > INLINE_WEIGHT) return false;
@@ -101,6 +106,7 @@ static bool is_cheap_from_memory(const tt__planner_t *p, tt_value_t v) {
 
 static void need_stored(tt__planner_t *p, tt_value_t v) { p->values[v].stored = true; }
 
+// A reader asks for `count` elements of v; `via`: not point by point in its own shape.
 static void demand(tt__planner_t *p, tt_value_t v, int64_t count, bool via) {
   tt__value_t *info = &p->values[v];
   info->uses++;
@@ -108,6 +114,7 @@ static void demand(tt__planner_t *p, tt_value_t v, int64_t count, bool via) {
   info->via |= via;
 }
 
+// Values that the node's regions use from outside; NULL without memory.
 static tt_value_t *captures(tt__planner_t *p, const tt_node_t *n, uint32_t *out_count) {
   *out_count = n->region_count ? tt_reference_captures(p->graph, n, NULL, 0) : 0;
   tt_value_t *list = TT_ARENA_ARRAY(&p->scratch, tt_value_t, *out_count + 1);
@@ -118,6 +125,9 @@ static tt_value_t *captures(tt__planner_t *p, const tt_node_t *n, uint32_t *out_
 
 // --- roles, from the last node to the first -----------------------------------------------------
 
+// Readers have been visited: `stored`, `uses`, `demand` and `via` say all that is asked of the
+// value. A stored relabelling of something that a tile program would make is made under its new
+// type at once, else it shares its operand's memory.
 static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
   tt_value_t v = n->first_result;
   tt__value_t *info = &p->values[v];
@@ -159,6 +169,8 @@ static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
   }
 }
 
+// A step of its own: its results are in memory, and its operands too, except where the step
+// computes them on the way in.
 static tt_status_t visit_other(tt__planner_t *p, const tt_node_t *n) {
   bool live = (tt_op_infos[n->op].traits & TT_TRAIT_SIDE_EFFECT) != 0 || n->region_count != 0;
   for (uint32_t r = 0; r < n->result_count; r++) {
@@ -183,7 +195,7 @@ static tt_status_t visit_other(tt__planner_t *p, const tt_node_t *n) {
   }
   uint32_t count;
   tt_value_t *list = captures(p, n, &count);
-  if (!list) return no_memory();
+  if (!list) return tt__plan_no_memory();
   for (uint32_t i = 0; i < count; i++) {
     p->values[list[i]].uses++;
     need_stored(p, list[i]);
@@ -206,6 +218,8 @@ static uint32_t tail_weight(const tt__planner_t *p, const tt_node_t *n) {
   return tail;
 }
 
+// Resets what an earlier attempt found; only `forced` is kept. Weights are capped so that a chain
+// of thousands of nodes does not overflow.
 static void weigh(tt__planner_t *p, const tt_node_t *n, bool fusible) {
   for (uint32_t r = 0; r < n->result_count; r++) {
     tt__value_t *info = &p->values[n->first_result + r];
@@ -230,6 +244,7 @@ static void count_readers(tt__planner_t *p, const tt_block_t *block) {
   }
 }
 
+// Weights go from operands to results, needs from results to operands.
 static tt_status_t give_roles(tt__planner_t *p, const tt_block_t *block, const bool *fusible) {
   count_readers(p, block);
   for (uint32_t i = 0; i < block->node_count; i++) weigh(p, block->nodes[i], fusible[i]);
@@ -246,6 +261,7 @@ static tt_status_t give_roles(tt__planner_t *p, const tt_block_t *block, const b
 
 // --- clusters, from the first node to the last --------------------------------------------------
 
+// With path halving.
 static uint32_t find(pass_t *s, uint32_t c) {
   while (s->clusters[c].parent != c)
     c = s->clusters[c].parent = s->clusters[s->clusters[c].parent].parent;
@@ -261,6 +277,7 @@ static uint32_t ready(const pass_t *s, tt_value_t v) {
   return info->role == TT__ROLE_MEMBER ? info->stage + 1 : info->stage;
 }
 
+// Whether n can take x from a register of its own program: same shape, point by point.
 static bool is_direct(const pass_t *s, const tt_node_t *n, tt_value_t x) {
   return !is_view(n) && s->p->graph->values[x].block == s->block &&
          s->p->values[x].role == TT__ROLE_MEMBER &&
@@ -272,6 +289,9 @@ static bool fits(pass_t *s, uint32_t c, uint32_t into) {
   return c == into || s->clusters[c].size + s->clusters[into].size < s->p->cluster_limit;
 }
 
+// Stages keep clusters free of cycles: a node joins the clusters of its direct operands only at the
+// latest stage that any operand needs, so nothing in a cluster waits for something that waits for
+// the cluster. Full clusters are not joined; their values come from memory one stage later.
 static void join_cluster(pass_t *s, const tt_node_t *n, uint32_t position) {
   tt__planner_t *p = s->p;
   tt__value_t *info = &p->values[n->first_result];
@@ -309,6 +329,7 @@ static void join_cluster(pass_t *s, const tt_node_t *n, uint32_t position) {
   info->cluster = mine;
 }
 
+// A step's results are ready one stage after its operands.
 static tt_status_t give_stages(pass_t *s, const bool *fusible) {
   tt__planner_t *p = s->p;
   for (uint32_t i = 0; i < s->block->node_count; i++) {
@@ -326,7 +347,7 @@ static tt_status_t give_stages(pass_t *s, const bool *fusible) {
     }
     uint32_t count;
     tt_value_t *list = captures(p, n, &count);
-    if (!list) return no_memory();
+    if (!list) return tt__plan_no_memory();
     for (uint32_t k = 0; k < count; k++) {
       uint32_t at = ready(s, list[k]);
       if (at > stage) stage = at;
@@ -379,12 +400,13 @@ static tt_status_t add_step(pass_t *s, tt__step_t *step, uint32_t position) {
   return TT_OK_STATUS;
 }
 
+// The program has one root for each stored member; the other members are reached from them.
 static tt_status_t build_cluster(pass_t *s, const cluster_t *c, const tt_value_t *stored) {
   tt__planner_t *p = s->p;
   tt__tile_spec_t spec = {.root_count = c->stored};
   tt__view_t identity;
   tt__tile_root_t *roots = TT_ARENA_ARRAY(&p->scratch, tt__tile_root_t, c->stored);
-  if (!roots) return no_memory();
+  if (!roots) return tt__plan_no_memory();
   tt__tile_identity(tt_graph_type(p->graph, stored[0]), &spec.rank, spec.extents, &identity);
   for (uint32_t i = 0; i < c->stored; i++) {
     memset(&roots[i], 0, sizeof roots[i]);
@@ -399,7 +421,7 @@ static tt_status_t build_cluster(pass_t *s, const cluster_t *c, const tt_value_t
   tt__tile_t *tile;
   tt__built_t built = tt__tile_build(p, &spec, &tile, &p->blocker);
   tt_status_t status = TT_OK_STATUS;
-  if (built == TT__BUILT_FAILED) status = no_memory();
+  if (built == TT__BUILT_FAILED) status = tt__plan_no_memory();
   if (built == TT__BUILT_STORE) p->restart = true;
   tt__step_t *step = NULL;
   if (built == TT__BUILT_OK)
@@ -423,7 +445,7 @@ static tt_status_t build_clusters(pass_t *s) {
   // Stored members, cluster by cluster, in program order.
   tt_value_t **lists = tt_arena_zeroed(&p->scratch, sizeof *lists * (s->cluster_count + 1));
   uint32_t *counts = tt_arena_zeroed(&p->scratch, sizeof *counts * (s->cluster_count + 1));
-  if (!lists || !counts) return no_memory();
+  if (!lists || !counts) return tt__plan_no_memory();
   for (uint32_t i = 0; i < s->block->node_count; i++) {
     const tt_node_t *n = s->block->nodes[i];
     if (n->result_count != 1) continue;
@@ -433,7 +455,7 @@ static tt_status_t build_clusters(pass_t *s) {
     info->cluster = s->clusters[c].id;
     if (!info->stored) continue;
     if (!lists[c]) lists[c] = TT_ARENA_ARRAY(&p->scratch, tt_value_t, s->clusters[c].stored);
-    if (!lists[c]) return no_memory();
+    if (!lists[c]) return tt__plan_no_memory();
     lists[c][counts[c]++] = n->first_result;
   }
   for (uint32_t c = 0; c < s->cluster_count && !p->restart; c++)
@@ -451,6 +473,7 @@ static tt_status_t place_constant(tt__planner_t *p, const tt_node_t *n) {
   return TT_OK_STATUS;
 }
 
+// Whether the constant's attribute is its whole memory (not one element for a splat).
 static bool in_graph(const tt__planner_t *p, const tt_node_t *n) {
   if (n->op != TT_OP_CONSTANT) return false;
   const tt_attr_t *value = tt_node_attr(n, TT_ATTR_VALUE);
@@ -470,12 +493,14 @@ static tt_status_t build_nodes(pass_t *s, const bool *fusible) {
   return TT_OK_STATUS;
 }
 
+// Ends with p->restart set where a program could not be built: then something has been learned (a
+// value to force, or that clusters are too large), and the next attempt starts from nothing.
 static tt_status_t attempt(tt__planner_t *p, const tt_block_t *block, const bool *fusible,
                            pass_t *s) {
   *s = (pass_t){.p = p, .block = block};
   s->clusters = TT_ARENA_ARRAY(&p->scratch, cluster_t, block->node_count + 1);
   s->steps = TT_ARENA_ARRAY(&p->scratch, tt__step_t *, block->node_count + 1);
-  if (!s->clusters || !s->steps) return no_memory();
+  if (!s->clusters || !s->steps) return tt__plan_no_memory();
   p->restart = false;
   TT_RETURN_IF_ERROR(give_roles(p, block, fusible));
   for (uint32_t i = 0; i < block->node_count; i++) {
@@ -490,12 +515,14 @@ static tt_status_t attempt(tt__planner_t *p, const tt_block_t *block, const bool
   return build_nodes(s, fusible);
 }
 
+// Members of a cluster at first; halved where a program does not keep tile.h's limits.
 enum { CLUSTER_LIMIT = 48 };
 
+// Terminates: every restart forces a value that was not forced, or halves the limit.
 tt_status_t tt__cluster_block(tt__planner_t *p, const tt_block_t *block, tt__step_t ***out_steps,
                               uint32_t *out_count) {
   bool *fusible = TT_ARENA_ARRAY(&p->scratch, bool, block->node_count + 1);
-  if (!fusible) return no_memory();
+  if (!fusible) return tt__plan_no_memory();
   for (uint32_t i = 0; i < block->node_count; i++)
     fusible[i] = tt__tile_fusible(p, block->nodes[i]);
   if (!p->cluster_limit) p->cluster_limit = CLUSTER_LIMIT;

@@ -4,8 +4,7 @@
 #include "base/alloc.h"
 #include "softtpu/conv_internal.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
+// The operand's origin, packed first where it has to be.
 static const char *operand(const tt__step_t *s, const tt__run_t *run, const tt__conv_side_t *side,
                            tt_dtype_t dtype, char *const *in) {
   if (!side->pack) return in[side->read] + side->offset * (int64_t)tt_dtype_size(dtype);
@@ -25,10 +24,7 @@ static tt_status_t run_conv(const tt__step_t *s, const tt__run_t *run) {
 
 // --- planning ----------------------------------------------------------------------------------
 
-static int64_t item(const int64_t *list, uint32_t count, uint32_t i, int64_t otherwise) {
-  return list && i < count ? list[i] : otherwise;
-}
-
+// Dimension numbers of the three tensors.
 typedef struct numbers_s {
   int64_t x_batch, x_feature, w_in, w_out, y_batch, y_feature;
   const int64_t *x_spatial, *w_spatial, *y_spatial;
@@ -49,6 +45,7 @@ static numbers_t read_numbers(const tt_node_t *n) {
   };
 }
 
+// Batch groups are groups, too: of images on the input's side instead of features.
 static void describe(const tt__planner_t *p, const tt_node_t *n, const numbers_t *d,
                      tt__conv_t *c) {
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
@@ -64,24 +61,18 @@ static void describe(const tt__planner_t *p, const tt_node_t *n, const numbers_t
   c->batch = x->dims[d->x_batch] / batch_groups;
   c->features = w->dims[d->w_in];
   c->outputs = w->dims[d->w_out] / c->groups;
-  uint32_t ns, np, nl, nr, nw;
-  const int64_t *strides = tt_node_ints(n, TT_ATTR_WINDOW_STRIDES, &ns);
-  const int64_t *padding = tt_node_ints(n, TT_ATTR_PADDING, &np);
-  const int64_t *base = tt_node_ints(n, TT_ATTR_LHS_DILATION, &nl);
-  const int64_t *dilation = tt_node_ints(n, TT_ATTR_RHS_DILATION, &nr);
-  const int64_t *reversal = tt_node_ints(n, TT_ATTR_WINDOW_REVERSAL, &nw);
   int64_t y_strides[TT__TILE_RANK], stride = 1;
   for (uint32_t k = y->rank; k-- > 0; stride *= y->dims[k]) y_strides[k] = stride;
   for (uint32_t i = 0; i < c->rank; i++) {
     c->size[i] = x->dims[d->x_spatial[i]];
     c->kernel[i] = w->dims[d->w_spatial[i]];
     c->result[i] = y->dims[d->y_spatial[i]];
-    c->stride[i] = item(strides, ns, i, 1);
-    c->padding[i] = item(padding, np, 2 * i, 0);
-    c->padding_high[i] = item(padding, np, 2 * i + 1, 0);
-    c->base_dilation[i] = item(base, nl, i, 1);
-    c->dilation[i] = item(dilation, nr, i, 1);
-    c->reversed[i] = item(reversal, nw, i, 0) != 0;
+    c->stride[i] = tt_node_entry(n, TT_ATTR_WINDOW_STRIDES, i, 1);
+    c->padding[i] = tt_node_entry(n, TT_ATTR_PADDING, 2 * i, 0);
+    c->padding_high[i] = tt_node_entry(n, TT_ATTR_PADDING, 2 * i + 1, 0);
+    c->base_dilation[i] = tt_node_entry(n, TT_ATTR_LHS_DILATION, i, 1);
+    c->dilation[i] = tt_node_entry(n, TT_ATTR_RHS_DILATION, i, 1);
+    c->reversed[i] = tt_node_entry(n, TT_ATTR_WINDOW_REVERSAL, i, 0) != 0;
     c->out_spatial[i] = y_strides[d->y_spatial[i]];
   }
   c->out_batch = y_strides[d->y_batch];
@@ -96,6 +87,7 @@ typedef struct layout_s {
   int64_t groups, extents[2];
 } layout_t;
 
+// The grouped dimension is cut in two: group * extent + position within the group.
 static void lay_out(const tt_type_t *type, const layout_t *l, uint32_t spatial,
                     tt__tile_spec_t *spec, tt__view_t *view) {
   view->rank = type->rank;
@@ -112,16 +104,8 @@ static void lay_out(const tt_type_t *type, const layout_t *l, uint32_t spatial,
   spec->rank = 3 + spatial;
 }
 
-static tt_status_t build(tt__planner_t *p, tt__tile_spec_t *spec, tt_value_t v, tt__tile_t **out) {
-  tt__built_t built = tt__tile_build(p, spec, out, &p->blocker);
-  if (built == TT__BUILT_FAILED) return no_memory();
-  if (built == TT__BUILT_STORE) {
-    p->restart = true;
-    if (p->blocker == TT_NO_VALUE) p->blocker = v;
-  }
-  return TT_OK_STATUS;
-}
-
+// Built twice at most: into a register first, which tells whether the operand is plain strided
+// memory; only if it is not, as a program that packs it densely. `reads` is shared by both sides.
 static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const layout_t *l, uint32_t spatial,
                              tt__tile_spec_t *reads, tt__conv_side_t *side, size_t *scratch) {
   const tt_type_t *type = tt_graph_type(p->graph, v);
@@ -137,13 +121,13 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const layout_t *l, 
                           .read_capacity = reads->read_capacity};
   lay_out(type, l, spatial, &spec, &root.view);
   tt__tile_t *tile;
-  tt_status_t status = build(p, &spec, v, &tile);
+  tt_status_t status = tt__plan_tile(p, &spec, v, &tile);
   int64_t *strides = spec.plain_strides, dense[TT__TILE_DIMS], stride = 1;
   if (!status && !p->restart && !spec.plain) {
     for (uint32_t d = spec.rank; d-- > 0; stride *= spec.extents[d]) dense[d] = stride;
     memcpy(root.strides, dense, sizeof dense);
     root.into_register = false;
-    status = build(p, &spec, v, &side->pack);
+    status = tt__plan_tile(p, &spec, v, &side->pack);
     side->scratch = *scratch;
     *scratch += tt_align_up(tt_type_bytes(type), 64);
     strides = dense;
@@ -160,6 +144,7 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const layout_t *l, 
   return status;
 }
 
+// Floats, of at most TT__CONV_SPATIAL spatial dimensions, nothing empty.
 bool tt__conv_fits(const tt__planner_t *p, const tt_node_t *n) {
   if (n->op != TT_OP_CONVOLUTION) return false;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
@@ -190,7 +175,7 @@ static tt_status_t plan_sides(tt__planner_t *p, const tt_node_t *n, tt__conv_t *
 tt_status_t tt__conv_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   if (!tt__conv_fits(p, n)) return TT_OK_STATUS;
   tt__conv_t *c = tt_arena_zeroed(p->arena, sizeof *c);
-  if (!c) return no_memory();
+  if (!c) return tt__plan_no_memory();
   tt__tile_spec_t reads = {.rank = 0};
   size_t scratch = 0;
   tt_status_t status = plan_sides(p, n, c, &reads, &scratch);

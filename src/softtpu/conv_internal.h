@@ -6,6 +6,7 @@
 
 #include "softtpu/tile.h"
 
+// Spatial dimensions that our own kernel takes; more go to the reference executor.
 enum { TT__CONV_SPATIAL = 5 };
 
 // Element strides of an operand over [group, batch or output feature, input feature, spatial...].
@@ -16,6 +17,8 @@ typedef struct tt__conv_side_s {
   size_t scratch;
 } tt__conv_side_t;
 
+// Made when planning, read by any number of runs. Input coordinates are counted after base dilation
+// and padding, kernel coordinates after reversal.
 typedef struct tt__conv_s {
   tt_dtype_t in, out;
   uint32_t rank;                             // spatial
@@ -30,11 +33,20 @@ typedef struct tt__conv_s {
   int64_t out_batch, out_feature, out_spatial[TT__CONV_SPATIAL];
 } tt__conv_t;
 
+static inline int64_t tt__conv_product(const int64_t *dims, uint32_t n) {
+  int64_t all = 1;
+  for (uint32_t i = 0; i < n; i++) all *= dims[i];
+  return all;
+}
+
 // Our own kernel: columns gathered, then matrix products. `x` and `w` are the operands' origins.
+// Fails only for want of memory.
 tt_status_t tt__conv_im2col(const tt__run_t *run, const tt__conv_t *c, const char *x, const char *w,
                             char *out) TT_MUST_USE;
-// The host's library: forward, input gradient or kernel gradient. False: it does not serve.
+// The host's library: forward, input gradient or kernel gradient. False: it does not serve, and
+// `out` may hold anything.
 bool tt__conv_library(const tt__conv_t *c, const char *x, const char *w, char *out);
+// Nanoseconds of one core, roughly.
 uint64_t tt__conv_cost(const tt__conv_t *c);
 
 #endif  // TT_SOFTTPU_CONV_INTERNAL_H_

@@ -1,3 +1,4 @@
+// A device's own state, the pool that all devices share, and what a fork leaves of both.
 #include "softtpu/device.h"
 
 #include <stdlib.h>
@@ -5,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 
+// Set in a child of fork and never cleared: children of children are children.
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
 
@@ -23,6 +25,7 @@ tt_status_t tt_device_check(void) {
 static pthread_once_t pool_once = PTHREAD_ONCE_INIT;
 static tt_pool_t *pool;
 
+// A pool that cannot be had is a warning, not a failure: everything runs on one thread, too.
 static void make_pool(void) {
   const char *text = getenv("TORCHTPU_NUM_THREADS");
   long count = text ? strtol(text, NULL, 10) : 0;
@@ -58,6 +61,7 @@ void tt_device_deinit(tt_device_t *device) {
   pthread_mutex_destroy(&device->mutex);
 }
 
+// Takes the failure away under the lock, so that of two threads one hears of it.
 tt_status_t tt_device_synchronize(tt_device_t *device) {
   TT_RETURN_IF_ERROR(tt_device_check());
   pthread_mutex_lock(&device->mutex);
@@ -72,6 +76,7 @@ tt_status_t tt_device_synchronize(tt_device_t *device) {
   return status;
 }
 
+// A task that does nothing but complete an event.
 typedef struct mark_task_s {
   tt_task_t base;
   tt_queue_event_t *event;
@@ -84,6 +89,7 @@ static void run_mark(tt_task_t *task) {
   tt_free(mark);
 }
 
+// On an idle queue the event is done at once, with the present time.
 tt_status_t tt_device_mark(tt_device_t *device, tt_queue_event_t **out_event) {
   *out_event = NULL;
   TT_RETURN_IF_ERROR(tt_device_check());

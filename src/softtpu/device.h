@@ -13,6 +13,8 @@
 #include "softtpu/queue.h"
 #include "softtpu/queue_event.h"
 
+// Thread-safe; initialised in place and not moved. Lock order: a device's mutex before any event's;
+// several devices' in the order of their addresses.
 typedef struct tt_device_s {
   uint32_t ordinal;
   pthread_mutex_t mutex;  // guards memory, queue, the arrays' memory and the failure
@@ -23,19 +25,24 @@ typedef struct tt_device_s {
 
 tt_status_t tt_device_init(tt_device_t *device, uint32_t ordinal, int64_t memory_limit) TT_MUST_USE;
 void tt_device_deinit(tt_device_t *device);  // finishes pending work first
-// Fails in a child of fork: the threads that do the work are not there.
+// Fails in a child of fork: the threads that do the work are not there, and locks may be held by
+// them for ever. Every entry point that waits or locks asks first.
 tt_status_t tt_device_check(void) TT_MUST_USE;
 // The threads that all devices of a process share; made at first use, never ended.
+// TORCHTPU_NUM_THREADS says how many. NULL: there are none, work runs on the caller.
 tt_pool_t *tt_device_pool(void);
 
-// Waits for everything enqueued so far; returns a failure that nobody has been told of.
+// Waits for everything enqueued so far; returns the first failure that nobody has been told of,
+// once.
 tt_status_t tt_device_synchronize(tt_device_t *device) TT_MUST_USE;
-// An event that is done when everything enqueued so far is.
+// An event that is done when everything enqueued so far is. Caller releases.
 tt_status_t tt_device_mark(tt_device_t *device, tt_queue_event_t **out_event) TT_MUST_USE;
 
-// --- arrays
-// --------------------------------------------------------------------------------------- An
-// immutable dense row-major array. Refcounted.
+// --- arrays ---
+
+// An immutable dense row-major array. Refcounted, thread-safe. Two lives: the record's, counted by
+// refs, and the memory's, which ends with delete, donation or the last reference, but not before
+// the last hold is dropped.
 typedef struct tt_array_s {
   _Atomic uint32_t refs;
   uint8_t dtype;
@@ -52,10 +59,12 @@ typedef struct tt_array_s {
   const int64_t *dims;
 } tt_array_t;
 
-// Uninitialised memory that the host may write at once, before anybody else sees the array.
+// Uninitialised memory that the host may write at once, before anybody else sees the array. No
+// pending work uses it.
 tt_status_t tt_array_create(tt_device_t *device, const tt_type_t *type,
                             tt_array_t **out_array) TT_MUST_USE;
-// Over memory of the caller, who is told of its end.
+// Over memory of the caller, who is told of its end: on_free (may be NULL) runs once, on any
+// thread, after the last work that may read it. The program never writes to it, donated or not.
 tt_status_t tt_array_wrap(tt_device_t *device, const tt_type_t *type, void *data,
                           void (*on_free)(void *data, void *context), void *context,
                           tt_array_t **out_array) TT_MUST_USE;
@@ -63,12 +72,13 @@ static inline void tt_array_retain(tt_array_t *array) {
   atomic_fetch_add_explicit(&array->refs, 1, memory_order_relaxed);
 }
 void tt_array_release(tt_array_t *array);  // NULL-safe
-// Gives the memory back now; later uses fail.
+// Gives the memory back now; later uses fail. Work that is enqueued already still reads it.
 void tt_array_delete(tt_array_t *array);
 bool tt_array_is_deleted(tt_array_t *array);
-// Waits for the array and keeps its memory until drop, deleted or not.
+// Waits for the array and keeps its memory until drop, deleted or not. Fails with the failure of
+// the work that was to fill it.
 tt_status_t tt_array_hold(tt_array_t *array, const void **out_data) TT_MUST_USE;
-// The same without waiting.
+// The same without waiting: the address, whose contents may still be on their way.
 tt_status_t tt_array_pin(tt_array_t *array, const void **out_data) TT_MUST_USE;
 void tt_array_drop(tt_array_t *array);
 static inline bool tt_array_is_ready(const tt_array_t *array) {
@@ -87,12 +97,15 @@ tt_status_t tt_array_copy_as(tt_array_t *array, tt_device_t *target, const tt_ty
 // Calls read(context, data) when the array is ready, at once where it is; with data NULL where the
 // array failed. *out_event is done after it. Not called at all where this function fails.
 typedef void (*tt_array_read_fn_t)(void *context, const void *data);
+// Calls read(context, data) when the array is ready, at once where it is, else on the queue's
+// thread; with data NULL where the array failed. *out_event is done after it (caller releases). Not
+// called at all where this function fails.
 tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *context,
                           tt_queue_event_t **out_event) TT_MUST_USE;
 
-// --- programs
-// ------------------------------------------------------------------------------------- Immutable,
-// refcounted.
+// --- programs ---
+
+// Immutable, refcounted, thread-safe: it may run on several devices at once.
 typedef struct tt_program_s {
   _Atomic uint32_t refs;
   tt_plan_t *plan;
@@ -102,6 +115,7 @@ typedef struct tt_program_s {
   uint32_t replica_count, partition_count;
   bool collective;  // its devices must run together
   size_t arena_bytes;
+  // Nanoseconds, the plan's own estimate.
   uint64_t cost;
   int32_t *donations;  // [input] tt_donation_t
   int32_t *aliases;    // [output] the input whose memory it takes, or -1
@@ -109,7 +123,9 @@ typedef struct tt_program_s {
   size_t *output_bytes;
 } tt_program_t;
 
-// `keep_graph`: keeps a clone for serialization.
+// Plans the graph, which stays the caller's. `keep_graph`: keeps a clone for serialization;
+// programs that talk keep one anyway, for the executor that runs their devices together.
+// TORCHTPU_ENGINE=reference makes a program that runs on the reference executor.
 tt_status_t tt_program_create(const tt_graph_t *graph, bool keep_graph,
                               tt_program_t **out_program) TT_MUST_USE;
 void tt_program_retain(tt_program_t *program);
@@ -124,27 +140,31 @@ typedef struct tt_operand_s {
 } tt_operand_t;
 
 // Small work on an idle queue is done before it returns, other work is enqueued. Donated arrays are
-// deleted. Outputs are the caller's. Fails (out of memory, wrong input) with nothing changed; what
-// fails later fails the outputs. `out_done` may be NULL; *out_done is NULL for done without
-// failure.
+// deleted. Outputs are the caller's (released by him), ready or not. Fails (out of memory, wrong
+// input) with nothing changed; what fails later fails the outputs. `out_done` may be NULL;
+// *out_done is NULL for done without failure.
 tt_status_t tt_device_execute(tt_device_t *device, tt_program_t *program,
                               const tt_operand_t *inputs, uint32_t input_count,
                               tt_array_t **outputs, tt_queue_event_t **out_done) TT_MUST_USE;
 // One program on several devices that talk to each other: inputs[device][input],
-// outputs[device][output], out_done[device] (each may stay NULL).
+// outputs[device][output], out_done[device] (each may stay NULL). Every device's queue gets its
+// part in one critical section, so two joint runs meet on all devices in the same order and cannot
+// wait for each other crosswise.
 tt_status_t tt_device_execute_together(tt_device_t *const *devices, uint32_t device_count,
                                        tt_program_t *program, const tt_operand_t *const *inputs,
                                        uint32_t input_count, tt_array_t **const *outputs,
                                        tt_queue_event_t **out_done) TT_MUST_USE;
 
-// --- shared by the device's files
-// ----------------------------------------------------------------- The device's lock is held in
-// all of these.
+// --- shared by the device's files ---
+
+// The device's lock is held in all of these.
+// `idle`: for use by the host at once; else for work enqueued from now on.
 tt_status_t tt__array_allocate(tt_device_t *device, const tt_type_t *type, size_t bytes, bool idle,
                                tt_array_t **out_array) TT_MUST_USE;
 // A header over memory that is already there (an in-place output).
 tt_array_t *tt__array_header(tt_device_t *device, const tt_type_t *type, size_t bytes,
                              void *data) TT_MUST_USE;
+// The memory back to the device, or to `held` while somebody holds it. No-op when it is gone.
 void tt__array_free_memory(tt_array_t *array);
 // Without the lock: tells the owner of foreign memory that was freed.
 void tt__array_end_foreign(tt_array_t *array);

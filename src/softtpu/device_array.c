@@ -1,3 +1,7 @@
+// Arrays: a header of one allocation (dims behind it) and memory that the device's allocator or
+// somebody else owns. data, held, holds and the memory's fate are guarded by the device's lock;
+// dtype, dims and bytes never change; refs is atomic. `ready` is set before anybody else sees the
+// array.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,6 +38,7 @@ tt_status_t tt__array_allocate(tt_device_t *device, const tt_type_t *type, size_
   return TT_OK_STATUS;
 }
 
+// For work that is enqueued from now on; what is pending still may use it.
 static void recycle(tt_array_t *array, void *data) {
   tt_memory_free(&array->device->memory, data, array->bytes, array->device->queue.enqueued);
 }
@@ -50,15 +55,16 @@ void tt__array_free_memory(tt_array_t *array) {
   }
 }
 
+// No other reference exists, so neither holds nor foreign memory can be in the way.
 void tt__array_discard(tt_array_t *array) {
   tt__array_free_memory(array);
   tt_queue_event_release(array->ready);
   tt_free(array);
 }
 
-// --- foreign memory
-// ------------------------------------------------------------------------------- Tells the
-// memory's owner, in the queue after the work that may use it.
+// --- foreign memory ---
+
+// Tells the memory's owner, in the queue after the work that may use it.
 typedef struct end_task_s {
   tt_task_t base;
   void (*on_free)(void *data, void *context);
@@ -71,6 +77,7 @@ static void run_end(tt_task_t *task) {
   tt_free(end);
 }
 
+// Decided under the lock, done outside it: on_free is foreign code and may come back to us.
 void tt__array_end_foreign(tt_array_t *array) {
   tt_device_t *device = array->device;
   end_task_t *end = NULL;
@@ -114,6 +121,8 @@ tt_status_t tt_array_wrap(tt_device_t *device, const tt_type_t *type, void *data
   return TT_OK_STATUS;
 }
 
+// acq_rel: what other owners did to the array is visible to the one that frees it. Holds are over,
+// since whoever holds has a reference.
 void tt_array_release(tt_array_t *array) {
   if (!array || atomic_fetch_sub_explicit(&array->refs, 1, memory_order_acq_rel) != 1) return;
   tt_status_t forked = tt_device_check();
@@ -175,8 +184,9 @@ void tt_array_drop(tt_array_t *array) {
   if (array->foreign) tt__array_end_foreign(array);
 }
 
-// --- reads and copies
-// -----------------------------------------------------------------------------
+// --- reads and copies ---
+
+// A read that waits its turn in the queue.
 typedef struct read_task_s {
   tt_task_t base;
   tt_array_t *array;  // pinned and retained
@@ -186,6 +196,7 @@ typedef struct read_task_s {
   tt_queue_event_t *event;
 } read_task_t;
 
+// In the queue everything before has run, so waiting here never waits for this thread itself.
 static void finish_read(tt_array_t *array, const void *data, tt_array_read_fn_t read, void *context,
                         tt_queue_event_t *event) {
   tt_status_t status = array->ready ? tt_queue_event_await(array->ready) : TT_OK_STATUS;
@@ -202,6 +213,7 @@ static void run_read(tt_task_t *task) {
   tt_free(t);
 }
 
+// The task gets one reference to the event, the caller another.
 tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *context,
                           tt_queue_event_t **out_event) {
   *out_event = NULL;
@@ -239,6 +251,7 @@ tt_status_t tt_array_read(tt_array_t *array, tt_array_read_fn_t read, void *cont
   return TT_OK_STATUS;
 }
 
+// A copy under way.
 typedef struct copy_s {
   tt_array_t *target;  // retained and held
   void *data;

@@ -1,3 +1,5 @@
+// Programs: a plan and the tables that a run looks at, filled once so that starting a run calls
+// nothing.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,8 @@ static bool talks(const tt_block_t *block) {
   return false;
 }
 
+// One entry more than needed, since empty tables would be no allocation; release frees what there
+// is.
 static bool allocate_tables(tt_program_t *program) {
   size_t inputs = program->input_count + 1, outputs = program->output_count + 1;
   program->donations = tt_alloc_zeroed(inputs * sizeof *program->donations);

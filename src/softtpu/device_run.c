@@ -1,3 +1,7 @@
+// Running programs. Under the device's lock a run is checked, gets its outputs and arena from the
+// allocator, and is either done on the spot (small, nothing pending) or put into the queue. The
+// allocator hands out memory in queue order, which is why all this is one critical section: between
+// choosing memory and taking a place in the queue nobody else may.
 #include <string.h>
 
 #include "base/alloc.h"
@@ -11,6 +15,8 @@
 #define SMALL_COUNT 16
 
 // What one run needs, on the stack or behind a task. `waits` and `copies` are NULL where unused.
+// Pointers are final when the run is enqueued: arrays may lose their memory afterwards, the run
+// keeps the addresses and the queue's order keeps the memory.
 typedef struct run_s {
   tt_program_t *program;
   tt_device_t *device;
@@ -23,6 +29,7 @@ typedef struct run_s {
   uint64_t (*scalars)[2];
 } run_t;
 
+// A queued run; its tables lie behind it in the same allocation.
 typedef struct run_task_s {
   tt_task_t base;
   run_t run;
@@ -43,7 +50,8 @@ static bool fits(const tt_type_t *want, const tt_array_t *array) {
          memcmp(want->dims, array->dims, sizeof(int64_t) * want->rank) == 0;
 }
 
-// Checks every argument and counts its uses. *out_ready: all may be read now.
+// Checks every argument and counts its uses: an array that is passed twice cannot be written to.
+// *out_ready: all may be read now, none has failed.
 static tt_status_t check_inputs(const run_t *run, const tt_operand_t *inputs, bool *out_ready) {
   const tt_program_t *program = run->program;
   bool ready = true;
@@ -79,6 +87,7 @@ static tt_status_t check_inputs(const run_t *run, const tt_operand_t *inputs, bo
   return TT_OK_STATUS;
 }
 
+// Whether the caller gives the array up, which it then loses even where its memory is not reused.
 static bool donated(const tt_program_t *program, const tt_operand_t *inputs, uint32_t i) {
   return program->donations[i] != TT_KEEP && !inputs[i].keep && inputs[i].array;
 }
@@ -101,6 +110,7 @@ static void bind_inputs(run_t *run, const tt_operand_t *inputs) {
   }
 }
 
+// Undoes make_output for the first `count`.
 static void discard_outputs(tt_array_t **outputs, uint32_t count, const run_t *run,
                             const tt_operand_t *inputs) {
   for (uint32_t i = 0; i < count; i++) {
@@ -113,6 +123,8 @@ static void discard_outputs(tt_array_t **outputs, uint32_t count, const run_t *r
   }
 }
 
+// A plan that writes an output over an input does so always. Where the input may not be written,
+// the output starts as a copy of it and takes its place as the input.
 static tt_status_t make_output(run_t *run, const tt_operand_t *inputs, uint32_t i,
                                tt_array_t **out_array) {
   const tt_program_t *program = run->program;
@@ -155,6 +167,7 @@ static void free_arena(const run_t *run) {
                  run->device->queue.enqueued);
 }
 
+// Donated arrays lose their memory: to the output that took it over, else to the allocator.
 static void consume_inputs(const run_t *run, const tt_operand_t *inputs, tt_array_t **outputs) {
   const tt_program_t *program = run->program;
   if (run->copies) {
@@ -169,6 +182,7 @@ static void consume_inputs(const run_t *run, const tt_operand_t *inputs, tt_arra
   }
 }
 
+// Without the lock, after it: tells the owners of donated foreign memory.
 static void end_foreign_inputs(const tt_program_t *program, const tt_operand_t *inputs) {
   for (uint32_t i = 0; i < program->input_count; i++) {
     if (donated(program, inputs, i) && inputs[i].array->foreign) {
@@ -192,8 +206,9 @@ static void record_failure(tt_device_t *device, tt_queue_event_t *event) {
   device->failure = event;
 }
 
-// --- queued runs
-// ----------------------------------------------------------------------------------
+// --- queued runs ---
+
+// Arguments made by other devices' queues may be pending still; the first failure is passed on.
 static tt_status_t await_inputs(const run_t *run) {
   tt_status_t status = TT_OK_STATUS;
   for (uint32_t i = 0; i < run->wait_count; i++) {
@@ -202,6 +217,7 @@ static tt_status_t await_inputs(const run_t *run) {
   return status;
 }
 
+// `is_new`: the failure is this run's own and not an argument's, which is recorded elsewhere.
 static void finish_task(run_task_t *task, tt_status_t status, bool is_new) {
   tt_device_t *device = task->run.device;
   tt_queue_event_set(task->event, status);
@@ -224,7 +240,7 @@ static void run_task(tt_task_t *base) {
   finish_task(task, status, is_new);
 }
 
-// A task with all its tables in one block.
+// A task with all its tables in one block. `take`: outputs may take over inputs' memory.
 static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool take) {
   size_t inputs = program->input_count, outputs = program->output_count;
   size_t size = sizeof(run_task_t) + inputs * (2 * sizeof(uint64_t) + 2 * sizeof(void *)) +
@@ -257,6 +273,7 @@ static void drop_task(run_task_t *task) {
   tt_free(task);
 }
 
+// Includes arguments of this very queue: they are done when the task runs, but may have failed.
 static void collect_waits(run_t *run, const tt_operand_t *inputs) {
   run->wait_count = 0;
   for (uint32_t i = 0; i < run->program->input_count; i++) {
@@ -275,6 +292,7 @@ static tt_status_t prepare(run_task_t *task, const tt_operand_t *inputs, tt_arra
   return make_outputs(&task->run, inputs, outputs);
 }
 
+// After the push, which cannot be undone and after which nothing here can fail.
 static void commit(run_task_t *task, const tt_operand_t *inputs, tt_array_t **outputs) {
   collect_waits(&task->run, inputs);
   for (uint32_t i = 0; i < task->run.program->output_count; i++) {
@@ -316,9 +334,9 @@ static tt_status_t execute_queued(tt_device_t *device, tt_program_t *program,
   return status;
 }
 
-// --- runs by the caller
-// --------------------------------------------------------------------------- A failed run's
-// outputs share an event that says so.
+// --- runs by the caller ---
+
+// A failed run's outputs share an event that says so.
 static tt_status_t fail_outputs(run_t *run, tt_array_t **outputs, tt_status_t failure,
                                 tt_queue_event_t **out_done) {
   tt_queue_event_t *event = tt_queue_event_create_done(failure);
@@ -336,6 +354,8 @@ static tt_status_t fail_outputs(run_t *run, tt_array_t **outputs, tt_status_t fa
   return TT_OK_STATUS;
 }
 
+// On the caller's thread with the lock held: less than INLINE_COST, so nobody waits long.
+// *out_taken false: an argument is not ready, the run has to be queued.
 static tt_status_t execute_inline(tt_device_t *device, tt_program_t *program,
                                   const tt_operand_t *inputs, tt_array_t **outputs,
                                   tt_queue_event_t **out_done, bool *out_taken) {
@@ -386,9 +406,10 @@ tt_status_t tt_device_execute(tt_device_t *device, tt_program_t *program,
   return status;
 }
 
-// --- devices that talk to each other
-// -------------------------------------------------------------- The last device to arrive runs all
-// of them; the others wait.
+// --- devices that talk to each other ---
+
+// The last device to arrive runs all of them; the others wait.
+// Shared by the tasks of a joint run; the last one to leave frees it.
 typedef struct group_s {
   _Atomic uint32_t missing, refs;
   uint32_t count;
@@ -396,6 +417,7 @@ typedef struct group_s {
   run_task_t *tasks[];
 } group_t;
 
+// All members have arrived: their queues stand here until the joint run is done.
 static tt_status_t run_group(group_t *group) {
   tt_status_t status = TT_OK_STATUS;
   const void *const **inputs = tt_alloc(sizeof *inputs * group->count);
@@ -421,6 +443,7 @@ static void release_group(group_t *group) {
   tt_free(group);
 }
 
+// Every member reports the failure as new: each device has to tell its own user.
 static void run_member(tt_task_t *base) {
   run_task_t *task = (run_task_t *)base;
   group_t *group = task->group;
@@ -495,6 +518,7 @@ static tt_device_t *next_device(tt_device_t *const *devices, uint32_t count, tt_
   return next;
 }
 
+// A device twice would wait for itself.
 static tt_status_t check_group(tt_device_t *const *devices, uint32_t count,
                                const tt_program_t *program) {
   for (uint32_t d = 0; d < count; d++) {

@@ -6,8 +6,6 @@
 #include "softtpu/dot_matmul.h"
 #include "softtpu/tile.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
 // One operand: strides over memory, or a tile program that packs it densely.
 typedef struct side_s {
   tt__tile_t *pack;  // NULL: plain
@@ -52,16 +50,11 @@ static tt_status_t run_dot(const tt__step_t *s, const tt__run_t *run) {
 
 // --- planning ----------------------------------------------------------------------------------
 
+// Dimensions that play one part: batch, free or contracting, in the order in which they count.
 typedef struct group_s {
   int64_t dims[TT__TILE_RANK];
   uint32_t count;
 } group_t;
-
-static bool listed(const int64_t *dims, uint32_t count, int64_t k) {
-  for (uint32_t i = 0; i < count; i++)
-    if (dims[i] == k) return true;
-  return false;
-}
 
 static group_t group_of(const int64_t *dims, uint32_t count) {
   group_t g = {.count = count};
@@ -69,10 +62,12 @@ static group_t group_of(const int64_t *dims, uint32_t count) {
   return g;
 }
 
+// What is left, ascending.
 static group_t free_dims(const tt_type_t *x, const group_t *batch, const group_t *contract) {
   group_t g = {.count = 0};
   for (int64_t k = 0; k < x->rank; k++)
-    if (!listed(batch->dims, batch->count, k) && !listed(contract->dims, contract->count, k))
+    if (!tt_ints_has((tt_ints_t){batch->dims, batch->count}, k) &&
+        !tt_ints_has((tt_ints_t){contract->dims, contract->count}, k))
       g.dims[g.count++] = k;
   return g;
 }
@@ -83,7 +78,8 @@ static int64_t extent(const tt_type_t *x, const group_t *g) {
   return n;
 }
 
-// One stride over a group's base dimensions [first, last), if there is one.
+// One stride over a group's base dimensions [first, last), if there is one: each dimension
+// continues the one inside it.
 static bool merged_stride(const tt__tile_spec_t *s, uint32_t first, uint32_t last, int64_t *out) {
   *out = 0;
   int64_t inner = 1;
@@ -108,16 +104,6 @@ static void add_group(const tt_type_t *x, const group_t *g, tt__tile_spec_t *s,
   }
 }
 
-static tt_status_t build(tt__planner_t *p, tt__tile_spec_t *spec, tt_value_t v, tt__tile_t **out) {
-  tt__built_t built = tt__tile_build(p, spec, out, &p->blocker);
-  if (built == TT__BUILT_FAILED) return no_memory();
-  if (built == TT__BUILT_STORE) {
-    p->restart = true;
-    if (p->blocker == TT_NO_VALUE) p->blocker = v;
-  }
-  return TT_OK_STATUS;
-}
-
 // A program that writes the operand densely, its last group (flipped: the one before) innermost.
 static tt_status_t build_pack(tt__planner_t *p, tt_value_t v, const group_t groups[3], bool flipped,
                               tt__tile_spec_t *spec, tt__tile_t **out) {
@@ -132,7 +118,7 @@ static tt_status_t build_pack(tt__planner_t *p, tt_value_t v, const group_t grou
   if (spec->rank == 0) spec->extents[spec->rank++] = 1;
   int64_t stride = 1;
   for (uint32_t d = spec->rank; d-- > 0; stride *= spec->extents[d]) root.strides[d] = stride;
-  return build(p, spec, v, out);
+  return tt__plan_tile(p, spec, v, out);
 }
 
 // Products read either way: the operand keeps the order of its memory where that spares
@@ -155,6 +141,7 @@ static tt_status_t pack_side(tt__planner_t *p, tt_value_t v, const group_t group
   return TT_OK_STATUS;
 }
 
+// Built into a register first, only to learn whether the operand is memory with three strides.
 static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const group_t groups[3],
                              tt__tile_spec_t *reads, side_t *side, size_t *scratch) {
   const tt_type_t *x = tt_graph_type(p->graph, v);
@@ -176,7 +163,7 @@ static tt_status_t plan_side(tt__planner_t *p, tt_value_t v, const group_t group
   }
   if (spec.rank == 0) spec.extents[spec.rank++] = 1;
   tt__tile_t *tile;
-  tt_status_t status = build(p, &spec, v, &tile);
+  tt_status_t status = tt__plan_tile(p, &spec, v, &tile);
   bool plain = !status && !p->restart && spec.plain &&
                merged_stride(&spec, ends[0], ends[1], &side->batch_stride) &&
                merged_stride(&spec, ends[1], ends[2], &side->row_stride) &&
@@ -236,7 +223,7 @@ static tt_status_t plan_sides(tt__planner_t *p, const tt_node_t *n, dot_t *d,
 tt_status_t tt__dot_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   if (!tt__dot_fits(p, n)) return TT_OK_STATUS;
   dot_t *d = tt_arena_zeroed(p->arena, sizeof *d);
-  if (!d) return no_memory();
+  if (!d) return tt__plan_no_memory();
   tt__tile_spec_t reads = {.rank = 0};
   size_t scratch = 0;
   tt_status_t status = plan_sides(p, n, d, &reads, &scratch);

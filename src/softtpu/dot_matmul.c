@@ -1,3 +1,5 @@
+// Products are cut into units by the shapes alone, so that every element is summed in one order
+// whatever the number of threads.
 #include "softtpu/dot_matmul.h"
 
 #include <stdatomic.h>
@@ -22,6 +24,8 @@ uint64_t tt__dot_cost(tt_dtype_t in, int64_t batch, int64_t m, int64_t n, int64_
 
 // --- our own kernels ---------------------------------------------------------------------------
 
+// Multiples of the kernels' blocks (two of MC rows, one of NC f32 columns): a unit packs its panel
+// of b once.
 enum { UNIT_ROWS = 240, UNIT_COLUMNS = 768 };
 
 // A thread's packed panels.
@@ -33,6 +37,7 @@ typedef struct job_s {
   int64_t row_units, column_units;
 } job_t;
 
+// Units are numbered with columns innermost.
 static void run_units(void *context, int64_t begin, int64_t end) {
   const job_t *job = context;
   const tt__kernels_t *k = tt__kernels();
@@ -76,10 +81,13 @@ typedef struct parts_s {
   _Atomic bool failed;
 } parts_t;
 
+// Parts large enough for a library's blocking to pay, halved until there is one for each of a few
+// cores.
 enum { PART_ROWS = 512, PART_COLUMNS = 1024, PART_LEAST = 64, PARTS_WANTED = 8 };
 
 static int64_t part_count(int64_t n, int64_t part) { return (n + part - 1) / part; }
 
+// Halves the side that gives the squarer parts.
 static void choose_parts(parts_t *p, uint64_t cost) {
   int64_t least = (int64_t)(cost / 40000);  // so many parts are worth a core each
   if (least > PARTS_WANTED) least = PARTS_WANTED;
@@ -114,6 +122,8 @@ static void run_parts(void *context, int64_t begin, int64_t end) {
   }
 }
 
+// False: no library, or it does not serve these operands; out may be partly written then. A product
+// over nothing is zero, which libraries do not all know.
 static bool from_library(const tt__run_t *run, tt_dtype_t dtype, const tt_matrix_t *a,
                          const tt_matrix_t *b, const tt_matrix_t *out) {
   const tt_library_t *library = tt_library();
@@ -150,6 +160,7 @@ typedef struct cast_s {
   float *to;  // dense
 } cast_t;
 
+// Rows of all batches, numbered through, into dense f32.
 static void widen_rows(void *context, int64_t begin, int64_t end) {
   const cast_t *c = context;
   const tt__kernels_t *k = tt__kernels();
@@ -199,6 +210,8 @@ static size_t matrix_elements(const tt_matrix_t *m) {
   return (size_t)(m->batch * m->rows * m->cols);
 }
 
+// Every small float is an f32, so the operands lose nothing; the sum rounds to f32 as it grows and
+// to the result's type once.
 static tt_status_t multiply_small(const tt__run_t *run, tt_dtype_t in, tt_dtype_t out_dtype,
                                   const tt_matrix_t *a, const tt_matrix_t *b,
                                   const tt_matrix_t *out) {

@@ -1,3 +1,5 @@
+// Loads and stores are one loop a storage type, made by macros, so that compilers vectorise each;
+// conversions between kinds go element by element through the widest form.
 #include "softtpu/element.h"
 
 #include <math.h>
@@ -5,6 +7,7 @@
 
 #include "base/half.h"
 
+// Elements a conversion has on its stack: 4 kB for each of the two sides.
 enum { CHUNK = 256 };
 
 // f64 -> f32 leaving the last bit set where the result is inexact, so that a second rounding to a
@@ -28,6 +31,7 @@ static double magnitude_to_real_odd(uint64_t u) {
 static uint8_t real_to_f8e4m3fn(double x) { return tt_f32_to_f8e4m3fn(real_to_f32_odd(x)); }
 static uint8_t real_to_f8e5m2(double x) { return tt_f32_to_f8e5m2(real_to_f32_odd(x)); }
 
+// Flips the sign bit up and takes its weight off again.
 static int64_t sign_extend_4(uint8_t byte) { return (int64_t)((byte & 15) ^ 8) - 8; }
 
 #define LOAD(name, ctype, wtype, expr)                \
@@ -144,6 +148,7 @@ static double magnitude_to_real(uint64_t u, tt_dtype_t to) {
   return tt_dtype_real(to) == TT_F64 ? (double)u : magnitude_to_real_odd(u);
 }
 
+// The number as a double that rounds to `to` as the exact value would.
 static double wide_to_real(tt_wide_t wide, const tt_element_t *x, tt_dtype_t to) {
   switch (wide) {
     case TT_WIDE_REAL:
@@ -158,6 +163,8 @@ static double wide_to_real(tt_wide_t wide, const tt_element_t *x, tt_dtype_t to)
   return 0;
 }
 
+// 2^(bits - 1) is a double for every width, while the largest int64 is not: comparing with it would
+// round it up.
 static int64_t real_to_signed(double x, unsigned bits) {
   int64_t max = INT64_MAX >> (64 - bits);
   double limit = ldexp(1.0, (int)bits - 1);
@@ -186,6 +193,8 @@ static bool wide_is_nonzero(tt_wide_t wide, const tt_element_t *x) {
   return false;
 }
 
+// A complex number's real part is where a real number is in the union. Integer to integer keeps all
+// bits; the store cuts them.
 static tt_element_t convert_one(tt_wide_t wide, const tt_element_t *x, tt_dtype_t to) {
   tt_element_t r = {.u = 0};
   bool fractional = wide == TT_WIDE_REAL || wide == TT_WIDE_COMPLEX;
@@ -211,6 +220,7 @@ static tt_element_t convert_one(tt_wide_t wide, const tt_element_t *x, tt_dtype_
   return r;
 }
 
+// memcpy in and out of the union: wide arrays are dense in their own kind, not in the union's size.
 void tt_element_convert(tt_dtype_t from, const void *data, int64_t count, tt_dtype_t to,
                         void *out) {
   tt_element_t in[CHUNK], result[CHUNK];

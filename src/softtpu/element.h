@@ -28,6 +28,7 @@ typedef union tt_element_u {
   tt_complex_t z;
 } tt_element_t;
 
+// The kind that holds every value of the dtype.
 static inline tt_wide_t tt_element_wide(tt_dtype_t dtype) {
   switch (tt_dtype_class(dtype)) {
     case TT_CLASS_FLOAT:
@@ -46,8 +47,9 @@ static inline size_t tt_element_wide_size(tt_wide_t wide) {
   return wide == TT_WIDE_COMPLEX ? sizeof(tt_complex_t) : 8;
 }
 
-// `count` dense elements of `dtype` to and from an array of its wide kind. Stores: floats round to
-// nearest even from f64 in one step, integers keep their low bits, i1 is "not zero".
+// `count` dense elements of `dtype` to and from an array of its wide kind; the two must not
+// overlap. Stores: floats round to nearest even from f64 in one step, integers keep their low bits,
+// i1 is "not zero".
 void tt_element_load(tt_dtype_t dtype, const void *data, int64_t count, void *wide);
 void tt_element_store(tt_dtype_t dtype, const void *wide, int64_t count, void *data);
 
@@ -58,7 +60,7 @@ void tt_element_convert(tt_dtype_t from, const void *data, int64_t count, tt_dty
 // One element as an integer (indices); unsigned values past INT64_MAX saturate.
 int64_t tt_element_index(tt_dtype_t dtype, const void *data, int64_t position);
 
-// x rounded to the given float type and back.
+// x rounded to the given float type and back: what storing and loading would make of it.
 double tt_element_round(tt_dtype_t dtype, double x);
 
 #ifdef __cplusplus

@@ -7,9 +7,11 @@
 #include "pjrt/pjrt_abi.h"
 #include "softtpu/library.h"
 
+// Raised when a field changes its meaning or place; new ones go to the end.
 #define TT_SOFT_EXT_VERSION 1
 
-// An input: a buffer, or (buffer NULL) a rank-0 value of `dtype` whose bytes are in `bits`.
+// An input: a buffer, or (buffer NULL) a rank-0 value of `dtype` whose bytes are in `bits`. Scalars
+// in the call spare an upload for every learning rate. The same record as tt_operand_t (device.h).
 typedef struct tt_soft_operand_s {
   void *buffer;
   uint8_t dtype;
@@ -17,6 +19,8 @@ typedef struct tt_soft_operand_s {
   uint64_t bits[2];
 } tt_soft_operand_t;
 
+// Bytes and counts since the device was made; peak since reset_peak. Reserved is what the system
+// has given, in use or cached.
 typedef struct tt_soft_stats_s {
   int64_t bytes_in_use, peak_bytes_in_use, bytes_limit, bytes_reserved;
   int64_t allocations, frees, live_allocations, largest_allocation;

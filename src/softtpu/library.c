@@ -1,3 +1,5 @@
+// One pointer, published with release and read with acquire: a thread that sees the table sees its
+// contents.
 #include "softtpu/library.h"
 
 #include <stdatomic.h>

@@ -11,15 +11,17 @@
 extern "C" {
 #endif
 
-// dtypes are tt_dtype_t numbers. All matrices are strided (element strides), so transposed operands
-// need no copy. A function returns false where it cannot serve the call: the plan then uses its own
-// kernel.
+// dtypes are tt_dtype_t numbers. All matrices are strided (element strides, which may be 0 or
+// negative), so transposed operands need no copy. A function returns false where it cannot serve
+// the call: the plan then uses its own kernel, so `out` may be half written.
 typedef struct tt_matrix_s {
   void *data;
   int64_t batch, rows, cols;
   int64_t batch_stride, row_stride, col_stride;
 } tt_matrix_t;
 
+// A forward convolution, also for the two gradients: they are described by the convolution they
+// belong to. All tensors dense, of one dtype.
 typedef struct tt_library_conv_s {
   uint32_t spatial_rank;                            // 1, 2 or 3; NC[spatial] / OI[spatial], dense
   const int64_t *input, *kernel, *output;           // full dims
@@ -28,6 +30,8 @@ typedef struct tt_library_conv_s {
   bool transposed;  // lhs dilation form: strides are the input's dilation
 } tt_library_conv_t;
 
+// A table that may grow: a caller reads no field past struct_size. Functions may use threads of
+// their own, except gemm, and must be thread-safe.
 typedef struct tt_library_s {
   size_t struct_size;
   // out = a x b, all of `dtype` (f32, f64, bf16, f16, c64, c128); f32 accumulation for halves

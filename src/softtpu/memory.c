@@ -1,3 +1,7 @@
+// A size class is a stack of free blocks. A freed block remembers the last queued work that may use
+// it; whoever allocates for later work may have it at once, the host only when that work is done.
+// So an eager program that frees and allocates the same sizes runs in the same few blocks while its
+// queue is far behind.
 #define _GNU_SOURCE
 
 #include "softtpu/memory.h"
@@ -13,6 +17,7 @@
 // What may lie free above the largest amount ever in use, before blocks go back to the system.
 #define CACHE_SLACK ((int64_t)64 << 20)
 
+// What an allocation of size 0 points to.
 static char empty_block[TT_MEMORY_ALIGNMENT] __attribute__((aligned(TT_MEMORY_ALIGNMENT)));
 
 // Four classes an octave from 64 bytes on: at most a quarter of a block is waste.
@@ -23,12 +28,14 @@ static uint32_t class_of(size_t size) {
   return (octave - 6) * 4 + quarter + 1;
 }
 
+// The largest size of the class, which its blocks have.
 static size_t class_size(uint32_t index) {
   if (index == 0) return TT_MEMORY_ALIGNMENT;
   uint32_t octave = (index - 1) / 4 + 6, quarter = (index - 1) % 4;
   return ((size_t)1 << octave) + ((size_t)(quarter + 1) << (octave - 2));
 }
 
+// What a size costs against the limit.
 static size_t charge(size_t size) { return tt_align_up(size, TT_MEMORY_ALIGNMENT); }
 
 static void *system_allocate(size_t size) {
@@ -75,6 +82,7 @@ static void trim_class(tt_memory_t *memory, uint32_t index, uint64_t completed, 
   list->count = kept;
 }
 
+// Large classes first: few calls give back much.
 static void trim_to(tt_memory_t *memory, int64_t keep) {
   uint64_t completed = atomic_load(memory->completed);
   for (uint32_t i = TT_MEMORY_CLASSES; i-- > 0 && memory->cached > keep;) {
@@ -135,6 +143,7 @@ tt_status_t tt_memory_allocate(tt_memory_t *memory, size_t size, bool idle, void
     return out_of_memory(memory, size);
   }
   uint32_t index = class_of(size);
+  if (index >= TT_MEMORY_CLASSES) return out_of_memory(memory, size);
   void *data = recycle(memory, index, idle);
   if (!data) data = expand(memory, class_size(index));
   if (!data) return tt_status_annotate(out_of_memory(memory, size), "no memory on the host");

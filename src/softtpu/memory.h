@@ -10,6 +10,8 @@
 
 #include "base/status.h"
 
+// A cache line: kernels use aligned vectors, and no two arrays share a line. 160 size classes, four
+// an octave, reach to 56 TiB.
 #define TT_MEMORY_ALIGNMENT 64
 #define TT_MEMORY_CLASSES 160
 
@@ -19,12 +21,14 @@ typedef struct tt_memory_block_s {
   uint64_t sequence;
 } tt_memory_block_t;
 
+// A stack, newest last.
 typedef struct tt_memory_list_s {
   tt_memory_block_t *blocks;
   uint32_t count, capacity;
 } tt_memory_list_t;
 
-// Thread-compatible: the device's lock guards it.
+// Thread-compatible: the device's lock guards it. in_use counts what was asked for, rounded up to
+// the alignment, so that the limit does not depend on how classes round.
 typedef struct tt_memory_s {
   uint32_t device;                    // named in errors
   const _Atomic uint64_t *completed;  // borrowed: the number of the last work that is done
@@ -45,7 +49,7 @@ void tt_memory_deinit(tt_memory_t *memory);  // frees what is cached
 // what was asked for, what is in use and the limit; nothing has changed then.
 tt_status_t tt_memory_allocate(tt_memory_t *memory, size_t size, bool idle,
                                void **out_data) TT_MUST_USE;
-// `sequence`: the last work that may use the block; `size` as it was asked for.
+// `sequence`: the last work that may use the block; `size` as it was asked for. Cannot fail.
 void tt_memory_free(tt_memory_t *memory, void *data, size_t size, uint64_t sequence);
 // Gives the cached blocks that no pending work touches back to the system.
 void tt_memory_trim(tt_memory_t *memory);

@@ -1,3 +1,5 @@
+// Planning in order (order_block, assign_main, pack, resolve) and running, which is a loop over
+// steps.
 #include "softtpu/plan.h"
 
 #include <stdio.h>
@@ -9,7 +11,7 @@
 #include "softtpu/plan_rows.h"
 #include "softtpu/reference.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
+tt_status_t tt__plan_no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
 
 tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                           const tt_node_t *node, uint32_t reads, uint32_t writes,
@@ -18,7 +20,7 @@ tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
   size_t refs = sizeof(tt__ref_t) * (reads + writes),
          values = sizeof(tt_value_t) * (reads + writes);
   char *room = tt_arena_zeroed(p->arena, refs + values + (size_t)reads * writes + 1);
-  if (!s || !room) return no_memory();
+  if (!s || !room) return tt__plan_no_memory();
   s->run = run;
   s->kind = kind;
   s->node = node;
@@ -52,7 +54,8 @@ tt_value_t tt__plan_root(const tt__planner_t *p, tt_value_t v) {
   return v;
 }
 
-// Work for a core to be worth waking it.
+// Work for a core to be worth waking it: waking takes some microseconds. Half of it is a thread's
+// least share.
 enum { PARALLEL_NANOSECONDS = 30000 };
 
 void tt__plan_parallel(const tt__run_t *run, int64_t count, uint64_t nanoseconds, tt_pool_fn_t fn,
@@ -78,11 +81,13 @@ tt_status_t tt__plan_run_seq(const tt__seq_t *seq, const tt__run_t *run) {
 
 // --- order -------------------------------------------------------------------------------------
 
+// The memory behind v is needed until then.
 static void use(tt__planner_t *p, tt_value_t v, uint32_t time) {
   tt__value_t *info = &p->values[tt__plan_root(p, v)];
   if (info->last < time) info->last = time;
 }
 
+// visit: 0 not seen, 1 on the stack, 2 emitted.
 enum { VISIT_DONE = 2 };
 
 // Emits the steps that `s` needs, then `s`. The stack is explicit: programs may be long chains.
@@ -117,7 +122,9 @@ static void sort_steps(tt__step_t **steps, uint32_t count) {
   }
 }
 
-// Clusters and orders a block and, through its control flow, everything in it.
+// Clusters and orders a block and, through its control flow, everything in it. A step with regions
+// has two times, around those of its regions: what the regions capture lives to the second, since a
+// loop comes back to it.
 static tt_status_t order_block(tt__planner_t *p, const tt_block_t *block, tt__seq_t *seq) {
   for (uint32_t i = 0; i < block->arg_count; i++) p->values[block->args[i]].role = TT__ROLE_MEMORY;
   tt__step_t **steps;
@@ -126,7 +133,7 @@ static tt_status_t order_block(tt__planner_t *p, const tt_block_t *block, tt__se
   sort_steps(steps, count);
   seq->steps = TT_ARENA_ARRAY(p->arena, tt__step_t *, count + 1);
   tt__step_t **stack = TT_ARENA_ARRAY(&p->scratch, tt__step_t *, count + 1);
-  if (!seq->steps || !stack) return no_memory();
+  if (!seq->steps || !stack) return tt__plan_no_memory();
   seq->count = 0;
   for (uint32_t i = 0; i < count; i++)
     if (steps[i]->visit == 0) emit(p, steps[i], stack, seq);
@@ -152,11 +159,13 @@ static tt_status_t order_block(tt__planner_t *p, const tt_block_t *block, tt__se
 
 // --- create ------------------------------------------------------------------------------------
 
+// Arguments live where the caller put them, outputs where he wants them, or over the argument that
+// the graph or (later, in assign_write) the planner chose.
 static tt_status_t assign_main(tt__planner_t *p) {
   tt_plan_t *plan = p->plan;
   const tt_block_t *main = p->graph->main;
   uint32_t *targets = TT_ARENA_ARRAY(&p->scratch, uint32_t, plan->output_count + 1);
-  if (!targets) return no_memory();
+  if (!targets) return tt__plan_no_memory();
   tt__plan_rows_find(p, &plan->main);
   for (uint32_t j = 0; j < main->arg_count; j++) {
     tt_value_t arg = main->args[j];
@@ -186,6 +195,7 @@ static tt_status_t assign_main(tt__planner_t *p) {
   return tt__buffer_assign(p, main, &plan->main, targets, plan->aliases);
 }
 
+// 30 ns a step for its dispatch; 16 turns is a guess at a loop's length.
 static void count_kernels(tt_plan_t *plan, const tt__seq_t *seq, uint64_t times) {
   plan->kernel_count += seq->count;
   for (uint32_t i = 0; i < seq->count; i++) {
@@ -202,7 +212,7 @@ static tt_status_t plan_graph(tt_plan_t *plan) {
   tt_status_t status = TT_OK_STATUS;
   p.values = tt_arena_zeroed(&p.scratch, sizeof *p.values * (plan->graph->value_count + 1));
   plan->aliases = TT_ARENA_ARRAY(&plan->arena, int32_t, plan->output_count + 1);
-  if (!p.values || !plan->aliases) status = no_memory();
+  if (!p.values || !plan->aliases) status = tt__plan_no_memory();
   for (uint32_t v = 0; !status && v < plan->graph->value_count; v++)
     p.values[v].buffer = TT__NO_BUFFER;
   if (!status) status = order_block(&p, plan->graph->main, &plan->main);
@@ -222,7 +232,7 @@ tt_status_t tt_plan_create(const tt_graph_t *graph, const tt_plan_options_t *opt
                            tt_plan_t **out_plan) {
   *out_plan = NULL;
   tt_plan_t *plan = tt_alloc_zeroed(sizeof *plan);
-  if (!plan) return no_memory();
+  if (!plan) return tt__plan_no_memory();
   tt_arena_init(&plan->arena, 4096);
   plan->reference = options && options->reference;
   tt_status_t status = tt_graph_clone(graph, &plan->graph);
@@ -265,6 +275,7 @@ uint32_t tt_plan_kernel_count(const tt_plan_t *plan) { return plan->kernel_count
 
 // --- run ---------------------------------------------------------------------------------------
 
+// Arguments and outputs of almost every program: a run then allocates nothing.
 enum { STACK_BASES = 64 };
 
 tt_status_t tt_plan_run(const tt_plan_t *plan, tt_pool_t *pool, const void *const *inputs,
@@ -274,7 +285,7 @@ tt_status_t tt_plan_run(const tt_plan_t *plan, tt_pool_t *pool, const void *cons
   char **bases = stack;
   if (plan->base_count > STACK_BASES) {
     bases = tt_alloc(sizeof *bases * plan->base_count);
-    if (!bases) return no_memory();
+    if (!bases) return tt__plan_no_memory();
   }
   bases[TT__BASE_ARENA] = arena;
   bases[TT__BASE_NONE] = NULL;

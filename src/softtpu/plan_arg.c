@@ -6,6 +6,7 @@
 #include "softtpu/plan_fold.h"
 #include "softtpu/plan_probe.h"
 
+// Columns whose best values and places a unit of work keeps on its stack.
 enum { LINE = 1024 };
 
 typedef struct arg_s {
@@ -25,6 +26,7 @@ typedef struct job_s {
   char *value, *index;
 } job_t;
 
+// Evaluates up to `n` points from `at`; fewer where a row of the tile program ends.
 static const char *points(tt__exec_t *x, const arg_t *a, int64_t at, int64_t *n) {
   const tt__tile_t *t = a->tile;
   if (*n > t->step) *n = t->step;
@@ -33,6 +35,7 @@ static const char *points(tt__exec_t *x, const arg_t *a, int64_t at, int64_t *n)
   return x->regs[a->reg];
 }
 
+// Winners leave as they are: no arithmetic, so narrowing is exact.
 static void put(const job_t *job, int64_t at, int64_t n, const char *best, const int64_t *places) {
   const arg_t *a = job->a;
   char *to = job->value + (size_t)at * tt_dtype_size(a->dtype);
@@ -44,6 +47,7 @@ static void put(const job_t *job, int64_t at, int64_t n, const char *best, const
   tt_element_store(a->index, places, n, job->index + (size_t)at * tt_dtype_size(a->index));
 }
 
+// One reduced row, tile by tile; the first element starts as the best.
 static void run_row(tt__exec_t *x, const job_t *job, int64_t k) {
   const arg_t *a = job->a;
   size_t bytes = tt__lane_bytes(a->lane);
@@ -59,6 +63,7 @@ static void run_row(tt__exec_t *x, const job_t *job, int64_t k) {
   put(job, k, 1, best, &place);
 }
 
+// Rows come one after another; each column keeps its best so far.
 static void run_columns(tt__exec_t *x, const job_t *job, int64_t k, int64_t c, int64_t count) {
   const arg_t *a = job->a;
   size_t bytes = tt__lane_bytes(a->lane);
@@ -138,11 +143,13 @@ static bool loses(const tt__planner_t *p, const tt_node_t *n, int64_t length, bo
   return false;
 }
 
+// Whether v counts along the reduced dimension, so that it need not be read.
 static bool is_place(const tt__planner_t *p, tt_value_t v, int64_t dim) {
   const tt_node_t *n = p->graph->values[v].node;
   return n && n->op == TT_OP_IOTA && tt_node_int(n, TT_ATTR_IOTA_DIMENSION, -1) == dim;
 }
 
+// The last answer is remembered: roles ask for each operand, and probing runs the body.
 bool tt__plan_arg_fits(tt__planner_t *p, const tt_node_t *n, bool *out_largest) {
   if (n->op != TT_OP_REDUCE || n->operand_count != 4) return false;
   uint32_t count;
@@ -168,7 +175,7 @@ tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *n, tt__step_t *
   if (!tt__plan_arg_fits(p, n, &largest)) return TT_OK_STATUS;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   arg_t *a = tt_arena_zeroed(p->arena, sizeof *a);
-  if (!a) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!a) return tt__plan_no_memory();
   bool splat;
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};
   tt__tile_spec_t spec = {
@@ -183,15 +190,9 @@ tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *n, tt__step_t *
   a->lane = tt__lane_of(x->dtype);
   a->row = tt__kernels()->arg_row[largest][a->lane];
   a->column = tt__kernels()->arg_column[largest][a->lane];
-  tt__built_t built = tt__tile_build(p, &spec, &a->tile, &p->blocker);
-  tt_status_t status = TT_OK_STATUS;
-  if (built == TT__BUILT_FAILED) status = TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
-  if (built == TT__BUILT_STORE) {
-    p->restart = true;
-    if (p->blocker == TT_NO_VALUE) p->blocker = n->operands[0];
-  }
+  tt_status_t status = tt__plan_tile(p, &spec, n->operands[0], &a->tile);
   // The same element everywhere: rare enough for the reference executor.
-  if (built == TT__BUILT_OK && !splat)
+  if (!status && a->tile && !splat)
     status = tt__plan_step(p, run_arg, "arg", n, spec.read_count, 2, out_step);
   if (*out_step) {
     tt__step_t *s = *out_step;

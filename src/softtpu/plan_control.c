@@ -21,6 +21,7 @@ static tt_status_t run_while(const tt__step_t *s, const tt__run_t *run) {
   }
 }
 
+// `if` has its true branch first; an index out of range of `case` takes the last.
 static tt_status_t run_branch(const tt__step_t *s, const tt__run_t *run) {
   const void *at = tt__at(run, s->in[0]);
   int64_t which = s->region_count - 1;
@@ -33,6 +34,8 @@ static tt_status_t run_branch(const tt__step_t *s, const tt__run_t *run) {
   return tt__plan_run_seq(&s->regions[which], run);
 }
 
+// order_block fills the regions. A loop's results may take over its operands' memory one by one;
+// its scratch is the condition's answer.
 tt_status_t tt__plan_control_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   bool loop = n->op == TT_OP_WHILE;
   if (!loop && n->op != TT_OP_IF && n->op != TT_OP_CASE) return TT_OK_STATUS;
@@ -40,7 +43,7 @@ tt_status_t tt__plan_control_step(tt__planner_t *p, const tt_node_t *n, tt__step
                                          loop ? "while" : "branch", n, out_step));
   tt__step_t *s = *out_step;
   s->regions = tt_arena_zeroed(p->arena, sizeof *s->regions * n->region_count);
-  if (!s->regions) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!s->regions) return tt__plan_no_memory();
   s->region_count = n->region_count;
   if (loop) s->scratch_bytes = 1;
   for (uint32_t w = 0; loop && w < s->write_count; w++) s->inplace[w * s->write_count + w] = true;

@@ -1,9 +1,11 @@
+// Which kernels reduce a type by an op, and how its numbers get into accumulators and out again.
 #include "softtpu/plan_fold.h"
 
 #include <string.h>
 
 #include "softtpu/element.h"
 
+// i1 adds by "or" and multiplies by "and".
 static bool fold_kind(tt_op_t op, tt_dtype_t dtype, int *kind) {
   if (dtype == TT_I1 && op == TT_OP_ADD) op = TT_OP_OR;
   if (dtype == TT_I1 && op == TT_OP_MULTIPLY) op = TT_OP_AND;
@@ -31,6 +33,8 @@ static bool fold_kind(tt_op_t op, tt_dtype_t dtype, int *kind) {
   }
 }
 
+// Extremes and bits are idempotent: partial results may all start from the initial value. Sums and
+// products start from it once, elsewhere from the identity.
 bool tt__fold_choose(tt_op_t op, tt_dtype_t dtype, tt__fold_t *f) {
   const tt__kernels_t *k = tt__kernels();
   int kind;
@@ -68,6 +72,8 @@ void tt__fold_init(const tt__fold_t *f, const char *data, char *acc) {
     memcpy(acc, data, f->acc_bytes);
 }
 
+// f32 has a vector kernel of its own for the one rounding; other types go through the element
+// layer.
 void tt__fold_finish(const tt__fold_t *f, const char *acc, int64_t n, char *out) {
   uint32_t half = tt__half_index(f->dtype);
   if (f->dtype == TT_F32 && f->acc_lane == TT__LANE_F64)

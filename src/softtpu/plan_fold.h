@@ -4,6 +4,8 @@
 
 #include "softtpu/tile.h"
 
+// An accumulator is acc_bytes of acc_lane. `identity` is an accumulator that changes nothing: -0
+// for sums, since 0 + -0 would lose the sign of a sum of negative zeros.
 typedef struct tt__fold_s {
   tt_dtype_t dtype;
   tt__lane_t lane, acc_lane;  // sums and products of floats accumulate in double
@@ -14,12 +16,14 @@ typedef struct tt__fold_s {
   char identity[16];
 } tt__fold_t;
 
-// False where there are no kernels.
+// False where there are no kernels for the op over the type.
 bool tt__fold_choose(tt_op_t op, tt_dtype_t dtype, tt__fold_t *out_fold);
 // An accumulator that holds the element at `data`.
 void tt__fold_init(const tt__fold_t *fold, const char *data, char *acc);
+// n accumulators into n elements of the dtype, with the one rounding.
 void tt__fold_finish(const tt__fold_t *fold, const char *acc, int64_t n, char *out);
-// Elements `src[i * stride]` as the lane's type: in place where they are, else in `line`.
+// Elements `src[i * stride]` as the lane's type: in place where they are, else in `line`. At most
+// 1024 of them.
 const char *tt__fold_lanes(const tt__fold_t *fold, int64_t n, const char *src, int64_t stride,
                            char *line);
 

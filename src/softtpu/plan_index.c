@@ -5,8 +5,6 @@
 #include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
 enum { RANK = TT__TILE_RANK };
 
 // "Windowed" is the tensor of windows: gather's result, scatter's updates.
@@ -31,6 +29,7 @@ typedef struct cursor_s {
   int64_t at[RANK], index, windowed, operand;
 } cursor_t;
 
+// For a thread that starts in the middle.
 static cursor_t cursor_at(const index_t *x, int64_t linear) {
   cursor_t c = {.x = x};
   for (uint32_t d = x->batch_rank; d-- > 0; linear /= x->batch_dims[d]) {
@@ -42,6 +41,7 @@ static cursor_t cursor_at(const index_t *x, int64_t linear) {
   return c;
 }
 
+// The next batch in row-major order, by additions only.
 static void cursor_next(cursor_t *c) {
   const index_t *x = c->x;
   for (uint32_t d = x->batch_rank; d-- > 0;) {
@@ -77,6 +77,7 @@ static bool locate(const cursor_t *c, const void *indices, bool clamp, int64_t *
   return true;
 }
 
+// A line between strided places, by the kernel that suits the side that is dense.
 static void copy_run(uint32_t log2, int64_t n, char *to, int64_t to_stride, const char *from,
                      int64_t from_stride) {
   const tt__kernels_t *k = tt__kernels();
@@ -93,6 +94,7 @@ static void copy_run(uint32_t log2, int64_t n, char *to, int64_t to_stride, cons
   }
 }
 
+// Small floats combine in f32 and round at every update, as the body says they do.
 static void combine_run(const index_t *x, int64_t n, char *to, int64_t to_stride, const char *from,
                         int64_t from_stride) {
   const tt__kernels_t *k = tt__kernels();
@@ -201,29 +203,8 @@ static tt_status_t run_scatter(const tt__step_t *s, const tt__run_t *run) {
 
 // --- planning ----------------------------------------------------------------------------------
 
-typedef struct list_s {
-  const int64_t *items;
-  uint32_t count;
-} list_t;
-
-static list_t list_of(const tt_node_t *n, tt_attr_key_t key) {
-  list_t l;
-  l.items = tt_node_ints(n, key, &l.count);
-  return l;
-}
-static bool has(list_t l, int64_t item) {
-  for (uint32_t i = 0; i < l.count; i++)
-    if (l.items[i] == item) return true;
-  return false;
-}
-
-static void row_major(const tt_type_t *type, int64_t *strides) {
-  int64_t stride = 1;
-  for (uint32_t k = type->rank; k-- > 0; stride *= type->dims[k]) strides[k] = stride;
-}
-
 typedef struct names_s {
-  list_t window, collapsed, operand_batching, index_batching, map;
+  tt_ints_t window, collapsed, operand_batching, index_batching, map;
   int64_t vector_dim;
 } names_t;
 
@@ -231,27 +212,27 @@ typedef struct names_s {
 static void set_batches(const names_t *d, const tt_type_t *operand, const tt_type_t *indices,
                         const tt_type_t *windowed, index_t *x) {
   int64_t is[RANK], ws[RANK], os[RANK];
-  row_major(indices, is);
-  row_major(windowed, ws);
-  row_major(operand, os);
+  tt__ref_strides(indices, is);
+  tt__ref_strides(windowed, ws);
+  tt__ref_strides(operand, os);
   uint32_t w = 0;
   x->batches = 1;
   for (uint32_t k = 0; k < indices->rank; k++) {
     if ((int64_t)k == d->vector_dim) continue;
-    while (has(d->window, w)) w++;
+    while (tt_ints_has(d->window, w)) w++;
     uint32_t b = x->batch_rank++;
     x->batch_dims[b] = indices->dims[k];
     x->batch_index[b] = is[k];
     x->batch_windowed[b] = ws[w++];
     for (uint32_t i = 0; i < d->index_batching.count; i++)
-      if (d->index_batching.items[i] == (int64_t)k)
-        x->batch_operand[b] = os[d->operand_batching.items[i]];
+      if (d->index_batching.at[i] == (int64_t)k)
+        x->batch_operand[b] = os[d->operand_batching.at[i]];
     x->batches *= indices->dims[k];
   }
   x->component_count = d->map.count;
   int64_t step = d->vector_dim < (int64_t)indices->rank ? is[d->vector_dim] : 0;
   for (uint32_t i = 0; i < d->map.count; i++) {
-    x->component_operand[i] = os[d->map.items[i]];
+    x->component_operand[i] = os[d->map.at[i]];
     x->component_index[i] = step * i;
   }
 }
@@ -260,14 +241,14 @@ static void set_batches(const names_t *d, const tt_type_t *operand, const tt_typ
 static void set_window(const names_t *d, const tt_type_t *operand, const tt_type_t *windowed,
                        index_t *x, int64_t *sizes) {
   int64_t ws[RANK], os[RANK];
-  row_major(windowed, ws);
-  row_major(operand, os);
+  tt__ref_strides(windowed, ws);
+  tt__ref_strides(operand, os);
   uint32_t next = 0;
   x->window_elements = 1;
   for (uint32_t k = 0; k < operand->rank; k++) {
     sizes[k] = 1;
-    if (has(d->collapsed, k) || has(d->operand_batching, k)) continue;
-    int64_t at = d->window.items[next++], n = windowed->dims[at];
+    if (tt_ints_has(d->collapsed, k) || tt_ints_has(d->operand_batching, k)) continue;
+    int64_t at = d->window.at[next++], n = windowed->dims[at];
     sizes[k] = n;
     x->window_elements *= n;
     if (n == 1) continue;
@@ -285,18 +266,20 @@ static void set_window(const names_t *d, const tt_type_t *operand, const tt_type
     x->window_rank++;
   }
   for (uint32_t i = 0; i < d->map.count; i++)
-    x->component_limit[i] = operand->dims[d->map.items[i]] - sizes[d->map.items[i]];
+    x->component_limit[i] = operand->dims[d->map.at[i]] - sizes[d->map.at[i]];
 }
 
 static names_t names_of(const tt_node_t *n, bool gather) {
   return (names_t){
-      .window = list_of(n, gather ? TT_ATTR_OFFSET_DIMS : TT_ATTR_UPDATE_WINDOW_DIMS),
-      .collapsed = list_of(n, gather ? TT_ATTR_COLLAPSED_SLICE_DIMS : TT_ATTR_INSERTED_WINDOW_DIMS),
+      .window = tt_node_list(n, gather ? TT_ATTR_OFFSET_DIMS : TT_ATTR_UPDATE_WINDOW_DIMS),
+      .collapsed =
+          tt_node_list(n, gather ? TT_ATTR_COLLAPSED_SLICE_DIMS : TT_ATTR_INSERTED_WINDOW_DIMS),
       .operand_batching =
-          list_of(n, gather ? TT_ATTR_OPERAND_BATCHING_DIMS : TT_ATTR_INPUT_BATCHING_DIMS),
-      .index_batching = list_of(
+          tt_node_list(n, gather ? TT_ATTR_OPERAND_BATCHING_DIMS : TT_ATTR_INPUT_BATCHING_DIMS),
+      .index_batching = tt_node_list(
           n, gather ? TT_ATTR_START_INDICES_BATCHING_DIMS : TT_ATTR_SCATTER_INDICES_BATCHING_DIMS),
-      .map = list_of(n, gather ? TT_ATTR_START_INDEX_MAP : TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
+      .map =
+          tt_node_list(n, gather ? TT_ATTR_START_INDEX_MAP : TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS),
       .vector_dim = tt_node_int(n, TT_ATTR_INDEX_VECTOR_DIM, 0),
   };
 }
@@ -317,6 +300,7 @@ static bool body_kernel(const tt_node_t *n, index_t *x) {
   return x->combine != NULL;
 }
 
+// A scatter whose body is no single op, or with several inputs, is left to the reference executor.
 tt_status_t tt__plan_index_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   bool gather = n->op == TT_OP_GATHER;
   if (!gather && (n->op != TT_OP_SCATTER || n->operand_count != 3)) return TT_OK_STATUS;
@@ -325,7 +309,7 @@ tt_status_t tt__plan_index_step(tt__planner_t *p, const tt_node_t *n, tt__step_t
   const tt_type_t *windowed = tt_graph_type(p->graph, gather ? n->first_result : n->operands[2]);
   if (operand->rank > RANK || indices->rank > RANK || windowed->rank > RANK) return TT_OK_STATUS;
   index_t *x = tt_arena_zeroed(p->arena, sizeof *x);
-  if (!x) return no_memory();
+  if (!x) return tt__plan_no_memory();
   x->dtype = operand->dtype;
   x->index_dtype = indices->dtype;
   x->size_log2 = tt__size_log2(tt_dtype_size(operand->dtype));

@@ -1,10 +1,11 @@
 // What the planner's files share: steps, buffers, the value table. Nothing here outlives a plan.
 //
 // Planning is four passes over the cloned graph, regions of control flow included:
-//   cluster  (cluster.c)  decides for each value whether it lives in memory or inside a tile
-//   program order    (plan.c)     one list of steps a block, each with a time; liveness falls out
-//   of it assign   (buffer.c)   gives each value in memory a buffer: an output, a dead operand's,
-//   an arena's pack     (buffer.c)   gives the arena's buffers offsets
+// - cluster (cluster.c) decides for each value whether it lives in memory or inside a tile;
+// - program order (plan.c) gives one list of steps a block, each with a time: liveness falls out;
+// - assign (buffer.c) gives each value in memory a buffer: an output's, a dead operand's or a new
+//   one of the arena's;
+// - pack (buffer.c) gives the arena's buffers offsets.
 #ifndef TT_SOFTTPU_PLAN_INTERNAL_H_
 #define TT_SOFTTPU_PLAN_INTERNAL_H_
 
@@ -23,11 +24,15 @@ typedef struct tt__tile_s tt__tile_t;
 // outputs.
 enum { TT__BASE_ARENA = 0, TT__BASE_NONE = 1, TT__BASE_INPUT = 2 };
 
+// A place in memory that is known when planning but for its base. Constants use base NONE with
+// their address as the offset.
 typedef struct tt__ref_s {
   uint32_t base;
   uint64_t offset;
 } tt__ref_t;
 
+// One piece of memory and its tenants over time: values whose lives do not overlap follow one
+// another in it. Times are those of steps.
 typedef struct tt__buffer_s {
   size_t bytes;
   uint32_t begin, end;  // times between which an arena buffer is somebody's
@@ -39,13 +44,14 @@ typedef struct tt__buffer_s {
   tt__ref_t ref;
 } tt__buffer_t;
 
-// One run's state, on the running thread's stack.
+// One run's state, on the running thread's stack; read-only while steps run.
 typedef struct tt__run_s {
   const tt_plan_t *plan;
   tt_pool_t *pool;
   char **bases;
 } tt__run_t;
 
+// Runs a step to its end, with the pool's help or without.
 typedef tt_status_t (*tt__step_fn_t)(const tt__step_t *step, const tt__run_t *run);
 
 // The steps of one block in order.
@@ -106,6 +112,7 @@ typedef struct tt__value_s {
   uint32_t target;  // 1 + which of its block's returns it is, 0: none
 } tt__value_t;
 
+// Immutable once made. Steps, tile programs and tables live in the arena, constants in the graph.
 struct tt_plan_s {
   tt_arena_t arena;  // everything of the plan's
   tt_graph_t *graph;
@@ -118,6 +125,7 @@ struct tt_plan_s {
   uint32_t input_count, output_count;
 };
 
+// State of one planning; on the stack of plan_graph.
 typedef struct tt__planner_s {
   tt_plan_t *plan;
   tt_graph_t *graph;
@@ -145,7 +153,9 @@ static inline void tt__plan_set_reads(tt__step_t *s, const tt_value_t *reads) {
 }
 
 // --- plan.c ---
-// A step with room for its reads and writes, all in the plan's arena.
+// The one message for it, wherever planning stopped.
+tt_status_t tt__plan_no_memory(void) TT_MUST_USE TT_NEVER_NULL;
+// A step with room for its reads and writes, all in the plan's arena and zeroed. `kind` is static.
 tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                           const tt_node_t *node, uint32_t reads, uint32_t writes,
                           tt__step_t **out_step) TT_MUST_USE;
@@ -153,11 +163,14 @@ tt_status_t tt__plan_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
 tt_status_t tt__plan_data_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                                const tt_node_t *node, const tt_value_t *reads, uint32_t read_count,
                                void *data, tt__step_t **out_step) TT_MUST_USE;
-// Splits [0, count) over the pool where the step's work is worth it.
+// Splits [0, count) over the pool where the step's work (nanoseconds of one core) is worth it.
+// Callers cut their work into units by shapes alone, so that results do not depend on how the units
+// are handed out.
 void tt__plan_parallel(const tt__run_t *run, int64_t count, uint64_t nanoseconds, tt_pool_fn_t fn,
                        void *context);
 tt_status_t tt__plan_run_seq(const tt__seq_t *seq, const tt__run_t *run) TT_MUST_USE;
-// The value whose memory `v` lives in: follows aliases.
+// The value whose memory `v` lives in: follows aliases. Two values with one root have the same
+// bytes.
 tt_value_t tt__plan_root(const tt__planner_t *p, tt_value_t v);
 
 // --- plan_node.c: a step that is one node ---
@@ -167,7 +180,9 @@ tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *node,
 // A step over all operands, captures of the regions after them, and all results.
 tt_status_t tt__plan_plain_step(tt__planner_t *p, tt__step_fn_t run, const char *kind,
                                 const tt_node_t *node, tt__step_t **out_step) TT_MUST_USE;
-// Each tries a family: *out_step stays NULL where the node is not of it.
+// Each tries a family: *out_step stays NULL where the node is not of it. Where a tile program
+// cannot be built through an operand, p->restart is set and the block is clustered again with that
+// value in memory.
 tt_status_t tt__dot_step(tt__planner_t *p, const tt_node_t *node,
                          tt__step_t **out_step) TT_MUST_USE;
 tt_status_t tt__conv_step(tt__planner_t *p, const tt_node_t *node,
@@ -187,6 +202,8 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
 tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *node,
                               tt__step_t **out_step) TT_MUST_USE;
+// Whether the family takes the node, before anything is clustered: steps and roles must agree on
+// that.
 bool tt__plan_arg_fits(tt__planner_t *p, const tt_node_t *node, bool *out_largest);
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *node);
@@ -208,10 +225,12 @@ tt_status_t tt__buffer_fixed(tt__planner_t *p, size_t bytes, uint32_t base, uint
                              bool writable, uint32_t *out_buffer) TT_MUST_USE;
 // Assigns buffers to everything `seq` writes and appends the copies that bring the block's returns
 // to `targets` (buffers). `aliases` (main only, else NULL) receives outputs put on donated inputs.
+// `targets` changes where an output moves to a donated input's memory.
 tt_status_t tt__buffer_assign(tt__planner_t *p, const tt_block_t *block, tt__seq_t *seq,
                               uint32_t *targets, int32_t *aliases) TT_MUST_USE;
 // Offsets for arena buffers, then every step's refs.
 tt_status_t tt__buffer_pack(tt__planner_t *p) TT_MUST_USE;
+// After pack: buffers' numbers become places.
 void tt__buffer_resolve(tt__planner_t *p, const tt__seq_t *seq);
 
 #endif  // TT_SOFTTPU_PLAN_INTERNAL_H_

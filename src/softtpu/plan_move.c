@@ -4,10 +4,10 @@
 
 #include "base/alloc.h"
 #include "softtpu/element.h"
+#include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
+// Operands of a concatenation, and base pointers that a run has on its stack.
 enum { PARTS = 64, READS = 256 };
 
 // One operand's way into the result: element i of the operand goes to offset + sum i_k * strides_k.
@@ -48,6 +48,7 @@ static tt_status_t run_pad(const tt__step_t *s, const tt__run_t *run) {
   return TT_OK_STATUS;
 }
 
+// In bytes; starts are clamped as StableHLO has it, so that the box lies inside.
 static int64_t start_offset(const move_t *m, char *const *in) {
   int64_t offset = 0;
   for (uint32_t k = 0; k < m->rank; k++) {
@@ -80,11 +81,7 @@ static tt_status_t run_dynamic_update(const tt__step_t *s, const tt__run_t *run)
 
 // --- planning ----------------------------------------------------------------------------------
 
-static void row_major(const tt_type_t *type, int64_t *strides) {
-  int64_t stride = 1;
-  for (uint32_t k = type->rank; k-- > 0; stride *= type->dims[k]) strides[k] = stride;
-}
-
+// The value's number among the step's reads; *ok false: no memory.
 static uint32_t add_read(tt__tile_spec_t *s, tt_value_t v, bool *ok) {
   for (uint32_t i = 0; i < s->read_count; i++)
     if (s->reads[i] == v) return i;
@@ -113,23 +110,22 @@ static tt_status_t plan_box(tt__planner_t *p, tt_value_t v, const int64_t *exten
     spec.extents[spec.rank++] = extents[k];
   }
   if (spec.rank == 0) spec.extents[spec.rank++] = 1;
-  tt__built_t built = tt__tile_build(p, &spec, out_tile, &p->blocker);
+  tt_status_t status = tt__plan_tile(p, &spec, v, out_tile);
   reads->reads = spec.reads;
   reads->read_count = spec.read_count;
   reads->read_capacity = spec.read_capacity;
-  if (built == TT__BUILT_FAILED) return no_memory();
-  if (built == TT__BUILT_STORE || spec.read_count > READS - TT__TILE_RANK) {
+  if (!status && spec.read_count > READS - TT__TILE_RANK) {
     p->restart = true;
     if (p->blocker == TT_NO_VALUE) p->blocker = v;
   }
-  return TT_OK_STATUS;
+  return status;
 }
 
 static tt_status_t plan_concat(tt__planner_t *p, const tt_node_t *n, move_t *m,
                                tt__tile_spec_t *reads) {
   int64_t strides[TT__TILE_RANK], at = 0;
   int64_t dim = tt_node_int(n, TT_ATTR_DIMENSION, 0);
-  row_major(tt_graph_type(p->graph, n->first_result), strides);
+  tt__ref_strides(tt_graph_type(p->graph, n->first_result), strides);
   for (uint32_t i = 0; i < n->operand_count && !p->restart; i++) {
     const tt_type_t *x = tt_graph_type(p->graph, n->operands[i]);
     if (tt_type_elements(x) > 0)
@@ -149,10 +145,10 @@ static tt_status_t plan_pad(tt__planner_t *p, const tt_node_t *n, move_t *m,
   const int64_t *low = tt_node_ints(n, TT_ATTR_EDGE_PADDING_LOW, &count);
   const int64_t *interior = tt_node_ints(n, TT_ATTR_INTERIOR_PADDING, &count);
   int64_t strides[TT__TILE_RANK], extents[TT__TILE_RANK], origin[TT__TILE_RANK], offset = 0;
-  row_major(r, strides);
+  tt__ref_strides(r, strides);
   bool ok = true, empty = false;
   m->value_read = add_read(reads, tt__plan_root(p, n->operands[1]), &ok);
-  if (!ok) return no_memory();
+  if (!ok) return tt__plan_no_memory();
   for (uint32_t k = 0; k < x->rank; k++) {
     int64_t by = (interior ? interior[k] : 0) + 1;
     int64_t first = low[k] < 0 ? (-low[k] + by - 1) / by : 0;
@@ -170,15 +166,16 @@ static tt_status_t plan_pad(tt__planner_t *p, const tt_node_t *n, move_t *m,
                   &m->parts[m->count++].tile);
 }
 
+// Start indices are read as they are when the step runs; they follow the other reads.
 static tt_status_t add_starts(tt__planner_t *p, const tt_node_t *n, uint32_t first, move_t *m,
                               const tt_type_t *whole, const tt_type_t *part,
                               tt__tile_spec_t *reads) {
-  row_major(whole, m->strides);
+  tt__ref_strides(whole, m->strides);
   m->rank = whole->rank;
   m->first_start = reads->read_count;
   if (!tt_grow((void **)&reads->reads, &reads->read_capacity, reads->read_count + m->rank,
                sizeof *reads->reads))
-    return no_memory();
+    return tt__plan_no_memory();
   for (uint32_t k = 0; k < m->rank; k++) {
     m->start_type[k] = tt_graph_type(p->graph, n->operands[first + k])->dtype;
     m->limits[k] = whole->dims[k] - part->dims[k];
@@ -195,8 +192,8 @@ static tt_status_t plan_dynamic(tt__planner_t *p, const tt_node_t *n, move_t *m,
   const tt_type_t *box = tt_graph_type(p->graph, part);
   int64_t strides[TT__TILE_RANK];
   add_read(reads, tt__plan_root(p, n->operands[0]), &ok);
-  if (!ok) return no_memory();
-  row_major(update ? whole : box, strides);
+  if (!ok) return tt__plan_no_memory();
+  tt__ref_strides(update ? whole : box, strides);
   if (tt_type_elements(box) > 0 || !update)
     TT_RETURN_IF_ERROR(plan_box(p, update ? part : n->operands[0], box->dims, NULL, 0, strides,
                                 reads, &m->parts[m->count++].tile));
@@ -244,7 +241,7 @@ tt_status_t tt__plan_move_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
   if (!tt__plan_move_fits(p, n)) return TT_OK_STATUS;
   move_t *m = tt_arena_zeroed(p->arena, sizeof *m);
   part_t *parts = tt_arena_zeroed(p->arena, sizeof *parts * (n->operand_count + 1u));
-  if (!m || !parts) return no_memory();
+  if (!m || !parts) return tt__plan_no_memory();
   const tt_type_t *r = tt_graph_type(p->graph, n->first_result);
   m->parts = parts;
   m->bytes = tt_type_bytes(r);
@@ -258,6 +255,7 @@ tt_status_t tt__plan_move_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
   return status;
 }
 
+// Operands that the step's tile programs compute. A dynamic slice's is not: its place is not known.
 bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *n, uint32_t i) {
   if (!tt__plan_move_fits(p, n)) return false;
   return n->op == TT_OP_CONCATENATE || (n->op == TT_OP_PAD && i == 0) ||

@@ -5,10 +5,10 @@
 #include "softtpu/plan_internal.h"
 #include "softtpu/reference_internal.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
+// Operands and results for which a step needs no allocation.
 enum { STACK_VALUES = 32 };
 
+// An environment a call: regions need tables, and a step may run on several threads at once.
 static tt_status_t call_reference(const tt__step_t *s, const tt__run_t *run, const void **operands,
                                   void **results) {
   for (uint32_t i = 0; i < s->node->operand_count; i++) operands[i] = tt__at(run, s->in[i]);
@@ -28,7 +28,7 @@ static tt_status_t run_reference(const tt__step_t *s, const tt__run_t *run) {
   uint32_t count = s->read_count + s->write_count + 1;
   void *stack[STACK_VALUES], **room = stack;
   if (count > STACK_VALUES) room = tt_alloc(sizeof *room * count);
-  if (!room) return no_memory();
+  if (!room) return tt__plan_no_memory();
   tt_status_t status = call_reference(s, run, (const void **)room, room + s->read_count);
   if (room != stack) tt_free(room);
   return status;
@@ -49,6 +49,7 @@ tt_status_t tt__plan_plain_step(tt__planner_t *p, tt__step_fn_t run, const char 
   return TT_OK_STATUS;
 }
 
+// 20 ns an element read or written.
 static uint64_t reference_cost(const tt__planner_t *p, const tt_node_t *n) {
   uint64_t count = 1;
   for (uint32_t i = 0; i < n->operand_count; i++)
@@ -58,6 +59,7 @@ static uint64_t reference_cost(const tt__planner_t *p, const tt_node_t *n) {
   return count * 20;
 }
 
+// Families do not overlap but for reductions, where the first that fits wins.
 typedef tt_status_t (*maker_t)(tt__planner_t *, const tt_node_t *, tt__step_t **);
 
 tt_status_t tt__plan_node_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {

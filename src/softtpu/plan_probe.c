@@ -1,3 +1,7 @@
+// A comparator of elementwise ops over two scalars is a function: what it answers for a dozen
+// telling values (zeros of both signs, infinities, NaN of both signs, the ends of the range)
+// against each other decides which order it is. A body that agreed on all of them and differed
+// elsewhere would have to look for particular numbers, which no comparator does.
 #include "softtpu/plan_probe.h"
 
 #include <math.h>
@@ -7,6 +11,7 @@
 #include "softtpu/element.h"
 #include "softtpu/reference_internal.h"
 
+// 9: all pairs of three indices, for arg-reductions.
 enum { SAMPLES = 12, PAIRS = SAMPLES * SAMPLES * 9, MAX_NODES = 32 };
 
 // Elementwise nodes over the block's arguments only; *out_used: bit i where argument i matters.
@@ -26,6 +31,7 @@ static bool is_simple(const tt__planner_t *p, const tt_block_t *block, uint64_t 
   return true;
 }
 
+// The telling values of a type; how many.
 static int sample(tt_dtype_t dtype, char *out) {
   static const double reals[] = {-INFINITY, -2, -1, -0.0, 0.0, 1, 2, INFINITY};
   size_t size = tt_dtype_size(dtype);
@@ -47,6 +53,7 @@ static int sample(tt_dtype_t dtype, char *out) {
   return n;
 }
 
+// An unsigned integer that orders as asked: the sign bit flipped, negative floats complemented.
 static uint64_t key_of(tt__order_t order, tt_dtype_t dtype, const char *at) {
   unsigned bits = tt_dtype_infos[dtype].bits;
   uint64_t mask = bits == 64 ? ~UINT64_C(0) : (UINT64_C(1) << bits) - 1, sign = UINT64_C(1)
@@ -103,6 +110,7 @@ void tt__probe_keys(tt__order_t order, tt_dtype_t dtype, const void *data, int64
     out_keys[i] = key_of(order, dtype, (const char *)data + i * stride * size);
 }
 
+// On the reference executor, all pairs in one call.
 static tt_status_t run_region(tt__planner_t *p, const tt_node_t *n, int64_t count,
                               const void *const *args, void *const *outs) {
   tt__ref_call_t call = {.graph = p->graph, .node = n};
@@ -158,6 +166,7 @@ tt_status_t tt__probe_comparator(tt__planner_t *p, const tt_node_t *n, tt__order
   return TT_OK_STATUS;
 }
 
+// Whether the body's answers are those of an arg-reduction for every pair.
 static bool keeps_best(tt_dtype_t dtype, tt_dtype_t index, bool largest, int count,
                        char *const *args, char *const *outs) {
   tt__order_t order = largest ? TT__ORDER_ASCENDING : TT__ORDER_DESCENDING;
@@ -199,7 +208,7 @@ tt_status_t tt__probe_arg_reduce(tt__planner_t *p, const tt_node_t *n, bool *out
   char values[SAMPLES * 16];
   int n_values = sample(dtype, values), count = 0;
   char *room = tt_alloc_zeroed((size_t)PAIRS * 8 * 6);
-  if (!room) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!room) return tt__plan_no_memory();
   char *args[4], *outs[2];
   for (int i = 0; i < 4; i++) args[i] = room + (size_t)i * PAIRS * 8;
   for (int i = 0; i < 2; i++) outs[i] = room + (size_t)(4 + i) * PAIRS * 8;

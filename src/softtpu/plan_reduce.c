@@ -9,8 +9,6 @@
 #include "softtpu/reference_internal.h"
 #include "softtpu/tile.h"
 
-static tt_status_t no_memory(void) { return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan"); }
-
 enum {
   ACC_BLOCK = 1024,      // accumulators a unit of work has on its stack
   SPLIT_POINTS = 65536,  // points of one output's partial result
@@ -54,6 +52,7 @@ static const char *points(tt__exec_t *x, const reduce_t *r, int64_t at, int64_t 
   return x->regs[r->reg];
 }
 
+// The initial value goes into the result once, by way of the first part.
 static const char *start_value(const job_t *job, int64_t split) {
   return split == 0 || job->r->fold.idempotent ? job->init : job->r->fold.identity;
 }
@@ -114,8 +113,10 @@ static void reduce_columns(tt__exec_t *x, const job_t *job, int64_t k, int64_t c
   }
 }
 
+// Units of work across the columns of one outer position.
 static int64_t column_blocks(const reduce_t *r) { return (r->inner + ACC_BLOCK - 1) / ACC_BLOCK; }
 
+// An operand that is one element everywhere has no tile to evaluate; it is written out once.
 static void begin(const job_t *job, tt__exec_t *x, char *slots, char *expanded) {
   char *const *in = (char *const *)job->in;
   tt__tile_begin(x, job->r->tile, in, NULL, slots);
@@ -141,6 +142,7 @@ static void run_rows(void *context, int64_t from, int64_t to) {
   }
 }
 
+// Units of work in column mode: column blocks of outer positions of split 0, then of split 1, ...
 static void run_columns(void *context, int64_t from, int64_t to) {
   const job_t *job = context;
   const reduce_t *r = job->r;
@@ -161,6 +163,7 @@ static void run_columns(void *context, int64_t from, int64_t to) {
   }
 }
 
+// Partial results are combined in the order of the splits, by the caller.
 static tt_status_t run_reduce(const tt__step_t *s, const tt__run_t *run) {
   const reduce_t *r = s->data;
   job_t job = {.r = r, .out = tt__at(run, s->out[0])};
@@ -191,6 +194,7 @@ const tt__tile_t *tt__plan_reduce_tile(const tt__step_t *s) {
   return ((const reduce_t *)s->data)->tile;
 }
 
+// One split: a unit of work is an output, so a band of rows is a range of units.
 void tt__plan_reduce_band(const tt__step_t *s, const tt__run_t *run, int64_t from, int64_t to) {
   const reduce_t *r = s->data;
   job_t job = {.r = r, .out = tt__at(run, s->out[0])};
@@ -201,22 +205,15 @@ void tt__plan_reduce_band(const tt__step_t *s, const tt__run_t *run, int64_t fro
 
 // --- planning ----------------------------------------------------------------------------------
 
-static bool is_reduced(const int64_t *dims, uint32_t count, uint32_t k) {
-  for (uint32_t i = 0; i < count; i++)
-    if (dims[i] == (int64_t)k) return true;
-  return false;
-}
-
-// Base dimensions in visiting order, as dimensions of the operand.
-static uint32_t visit_order(const tt_type_t *x, const int64_t *dims, uint32_t count, int64_t *shape,
-                            uint32_t *order) {
+// Base dimensions in visiting order, as dimensions of the operand: kept ones, reduced ones, then
+// the kept ones that are innermost in memory, which make columns where they are wide enough.
+static uint32_t visit_order(const tt_type_t *x, tt_ints_t dims, int64_t *shape, uint32_t *order) {
   int64_t inner = 1;
   uint32_t first_inner = x->rank;
-  while (first_inner > 0 && !is_reduced(dims, count, first_inner - 1))
-    inner *= x->dims[--first_inner];
+  while (first_inner > 0 && !tt_ints_has(dims, first_inner - 1)) inner *= x->dims[--first_inner];
   shape[0] = shape[1] = 1;
   for (uint32_t k = 0; k < x->rank; k++) {
-    if (is_reduced(dims, count, k))
+    if (tt_ints_has(dims, k))
       shape[1] *= x->dims[k];
     else
       shape[0] *= x->dims[k];
@@ -227,14 +224,15 @@ static uint32_t visit_order(const tt_type_t *x, const int64_t *dims, uint32_t co
   if (!rows) shape[0] /= inner;
   uint32_t n = 0;
   for (uint32_t k = 0; k < first_inner; k++)
-    if (!is_reduced(dims, count, k)) order[n++] = k;
+    if (!tt_ints_has(dims, k)) order[n++] = k;
   for (uint32_t k = 0; k < x->rank; k++)
-    if (is_reduced(dims, count, k)) order[n++] = k;
+    if (tt_ints_has(dims, k)) order[n++] = k;
   for (uint32_t k = first_inner; k < x->rank; k++) order[n++] = k;
   return n;
 }
 
-// Rows of very few outputs are cut in parts that threads can share.
+// Rows of very few outputs are cut in parts that threads can share. By the shapes alone, so that
+// the order of additions is the same on every machine.
 static void choose_splits(reduce_t *r) {
   int64_t units = r->inner == 1 ? r->outer : r->outer * column_blocks(r);
   r->splits = 1;
@@ -273,9 +271,9 @@ static void describe_space(const tt_type_t *x, const uint32_t *order, uint32_t c
 
 void tt__plan_reduce_space(const tt_type_t *x, const tt_node_t *n, int64_t out_shape[3],
                            tt__tile_spec_t *spec, tt__tile_root_t *root) {
-  uint32_t count, order[TT__TILE_RANK];
-  const int64_t *dims = tt_node_ints(n, TT_ATTR_DIMENSIONS, &count);
-  describe_space(x, order, visit_order(x, dims, count, out_shape, order), spec, root);
+  uint32_t order[TT__TILE_RANK];
+  tt_ints_t dims = tt_node_list(n, TT_ATTR_DIMENSIONS);
+  describe_space(x, order, visit_order(x, dims, out_shape, order), spec, root);
 }
 
 static tt_status_t make_step(tt__planner_t *p, const tt_node_t *n, reduce_t *r,
@@ -295,7 +293,7 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   if (!tt__plan_reduce_fits(p, n)) return TT_OK_STATUS;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   reduce_t *r = tt_arena_zeroed(p->arena, sizeof *r);
-  if (!r) return no_memory();
+  if (!r) return tt__plan_no_memory();
   tt__fold_choose(tt__ref_region_single(n->regions[0]), x->dtype, &r->fold);
   int64_t shape[3];
   tt__tile_root_t root = {.value = n->operands[0], .into_register = true};
@@ -307,16 +305,10 @@ tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *n, tt__step_
   r->inner = shape[2];
   choose_splits(r);
   if (!tt_grow((void **)&spec.reads, &spec.read_capacity, 4, sizeof *spec.reads))
-    return no_memory();
+    return tt__plan_no_memory();
   spec.reads[spec.read_count++] = tt__plan_root(p, n->operands[1]);
-  tt__built_t built = tt__tile_build(p, &spec, &r->tile, &p->blocker);
-  tt_status_t status = TT_OK_STATUS;
-  if (built == TT__BUILT_FAILED) status = no_memory();
-  if (built == TT__BUILT_STORE) {
-    p->restart = true;
-    if (p->blocker == TT_NO_VALUE) p->blocker = n->operands[0];
-  }
-  if (built == TT__BUILT_OK) status = make_step(p, n, r, &spec, out_step);
+  tt_status_t status = tt__plan_tile(p, &spec, n->operands[0], &r->tile);
+  if (!status && r->tile) status = make_step(p, n, r, &spec, out_step);
   tt_free(spec.reads);
   return status;
 }

@@ -7,6 +7,8 @@
 
 #include "softtpu/tile.h"
 
+// A chain is worth its bookkeeping from so many points and rows on; a band is what the first-level
+// cache holds.
 enum {
   LEAST_POINTS = 16384,
   LEAST_ROWS = 64,
@@ -29,7 +31,8 @@ static const tt__tile_t *tile_of(const tt__step_t *s) {
   return is_tile(s) ? s->data : tt__plan_reduce_tile(s);
 }
 
-// Whether row r of the program sees nothing of a value of `elements` but its r-th part.
+// Whether row r of the program sees nothing of a value of `elements` but its r-th part: the
+// dimensions that make up the row's number step by one part, the others stay inside it.
 static bool keeps_rows(const tt__tile_t *t, const tt__leaf_t *l, int64_t rows, int64_t elements) {
   if (elements % rows != 0 || l->splat) return false;
   if (l->flat) return l->offset == 0 && elements == t->total;
@@ -64,6 +67,7 @@ static bool read_keeps_rows(const tt__planner_t *p, const tt__step_t *s, uint32_
   return seen;
 }
 
+// A reduction writes one element a row, in order.
 static bool stores_keep_rows(const tt__step_t *s) {
   if (!is_tile(s)) return true;
   const tt__tile_t *t = s->data;
@@ -72,7 +76,8 @@ static bool stores_keep_rows(const tt__step_t *s) {
   return true;
 }
 
-// Whether the step can join steps [first, first + count).
+// Whether the step can join steps [first, first + count): what it reads of theirs it reads row by
+// row. Reads of older values may go anywhere, since those are complete.
 static bool can_join(const tt__planner_t *p, tt__step_t *const *first, uint32_t count,
                      const tt__step_t *s, int64_t rows) {
   int64_t points = points_of(s);
@@ -106,6 +111,8 @@ static uint32_t measure(const tt__planner_t *p, tt__step_t *const *first, uint32
   return reductions > 0 && count > 1 && widest >= LEAST_POINTS ? count : 0;
 }
 
+// Values that a member reads across rows must outlive the chain and not be overwritten in it: while
+// one band is at its end, another has not begun.
 void tt__plan_rows_find(tt__planner_t *p, const tt__seq_t *seq) {
   for (uint32_t i = 0; i < seq->count;) {
     int64_t rows;
@@ -130,6 +137,7 @@ void tt__plan_rows_find(tt__planner_t *p, const tt__seq_t *seq) {
   }
 }
 
+// Members in order over one band, then the next band; threads have bands of their own.
 static void run_bands(void *context, int64_t begin, int64_t end) {
   const tt__rows_job_t *job = context;
   const tt__chain_t *c = job->step->data;
@@ -162,7 +170,7 @@ static tt_status_t make_chain(tt__planner_t *p, tt__step_t **members, uint32_t n
   TT_RETURN_IF_ERROR(tt__plan_step(p, run_chain, "rows", NULL, 0, 0, out_step));
   tt__chain_t *c = tt_arena_zeroed(p->arena, sizeof *c);
   if (c) c->members = tt_arena_copy(p->arena, members, sizeof *members * n);
-  if (!c || !c->members) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!c || !c->members) return tt__plan_no_memory();
   c->count = n;
   c->rows = members[0]->chain_rows;
   int64_t widest = 1;

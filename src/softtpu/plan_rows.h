@@ -11,6 +11,7 @@ typedef struct tt__chain_s {
   int64_t rows, band;
 } tt__chain_t;
 
+// What a band's thread needs to know.
 typedef struct tt__rows_job_s {
   const tt__step_t *step;
   const tt__run_t *run;

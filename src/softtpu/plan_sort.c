@@ -5,8 +5,10 @@
 #include "softtpu/plan_probe.h"
 #include "softtpu/tile.h"
 
+// Below SMALL an insertion sort beats the radix sort's counting.
 enum { OPERANDS = 16, SMALL = 64 };
 
+// Keys are sorted with their places; values move once, at the end.
 typedef struct item_s {
   uint64_t key;
   int64_t index;
@@ -27,6 +29,7 @@ typedef struct job_s {
   _Atomic bool failed;
 } job_t;
 
+// Stable: an item passes only strictly larger keys.
 static void insert_sort(item_t *items, int64_t n) {
   for (int64_t i = 1; i < n; i++) {
     item_t x = items[i];
@@ -79,6 +82,7 @@ static void move(uint32_t size_log2, const char *from, char *to, const item_t *i
   }
 }
 
+// A line is one run along the sorted dimension, its elements `inner` apart.
 static void sort_lines(void *context, int64_t begin, int64_t end) {
   job_t *job = context;
   const sort_t *s = job->sort;
@@ -125,7 +129,7 @@ tt_status_t tt__plan_sort_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
   TT_RETURN_IF_ERROR(tt__probe_comparator(p, n, &order));
   if (order == TT__ORDER_NONE || x->rank == 0) return TT_OK_STATUS;
   sort_t *s = tt_arena_zeroed(p->arena, sizeof *s);
-  if (!s) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!s) return tt__plan_no_memory();
   int64_t dim = tt_node_int(n, TT_ATTR_DIMENSION, -1);
   if (dim < 0) dim += x->rank;
   s->order = order;

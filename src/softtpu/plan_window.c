@@ -30,6 +30,7 @@ static void start(const window_t *w, int64_t n, char *acc, const char *init) {
 
 // --- running totals ----------------------------------------------------------------------------
 
+// n columns side by side: each row adds to the accumulators, whose rounding is the row's result.
 static void scan_line(const job_t *job, int64_t outer, int64_t column, int64_t n) {
   const window_t *w = job->w;
   _Alignas(64) char acc[LINE * 16], line[LINE * 16];
@@ -43,6 +44,7 @@ static void scan_line(const job_t *job, int64_t outer, int64_t column, int64_t n
   }
 }
 
+// A single f32 column without the detour over kernels: the sum is one chain of additions.
 static void scan_floats(const job_t *job, int64_t outer) {
   const window_t *w = job->w;
   const float *in = (const float *)(const void *)job->in + outer * w->length;
@@ -137,6 +139,8 @@ static tt_status_t run_window(const tt__step_t *s, const tt__run_t *run) {
 
 // --- planning ----------------------------------------------------------------------------------
 
+// A running total: along one dimension the window is as long as the input and padded on one side by
+// all but one, elsewhere it is one element.
 static void find_scan(window_t *w, const int64_t *high) {
   uint32_t along = w->rank;
   for (uint32_t d = 0; d < w->rank; d++) {
@@ -156,40 +160,30 @@ static void find_scan(window_t *w, const int64_t *high) {
   for (uint32_t d = along + 1; d < w->rank; d++) w->inner *= w->in[d];
 }
 
-static int64_t item(const int64_t *list, uint32_t i, int64_t otherwise) {
-  return list ? list[i] : otherwise;
-}
-
 tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   if (n->op != TT_OP_REDUCE_WINDOW || n->operand_count != 2) return TT_OK_STATUS;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);
   const tt_type_t *y = tt_graph_type(p->graph, n->first_result);
   window_t *w = tt_arena_zeroed(p->arena, sizeof *w);
-  if (!w) return TT_ERROR(OUT_OF_MEMORY, "no memory for a plan");
+  if (!w) return tt__plan_no_memory();
   if (x->dtype != y->dtype || x->rank > RANK || x->rank == 0 ||
       !tt__fold_choose(tt__ref_region_single(n->regions[0]), x->dtype, &w->fold))
     return TT_OK_STATUS;
-  uint32_t count;
-  const int64_t *size = tt_node_ints(n, TT_ATTR_WINDOW_DIMENSIONS, &count);
-  const int64_t *stride = tt_node_ints(n, TT_ATTR_WINDOW_STRIDES, &count);
-  const int64_t *base = tt_node_ints(n, TT_ATTR_BASE_DILATIONS, &count);
-  const int64_t *dilation = tt_node_ints(n, TT_ATTR_WINDOW_DILATIONS, &count);
-  const int64_t *padding = tt_node_ints(n, TT_ATTR_PADDING, &count);
   int64_t high[RANK], step = 1;
   w->rank = x->rank;
   w->taps = w->rows = 1;
   for (uint32_t d = x->rank; d-- > 0; step *= x->dims[d]) {
-    if (item(base, d, 1) != 1) return TT_OK_STATUS;
+    if (tt_node_entry(n, TT_ATTR_BASE_DILATIONS, d, 1) != 1) return TT_OK_STATUS;
     w->in[d] = x->dims[d];
     w->out[d] = y->dims[d];
-    w->size[d] = size[d];
-    w->stride[d] = item(stride, d, 1);
-    w->dilation[d] = item(dilation, d, 1);
-    w->low[d] = item(padding, 2 * d, 0);
-    high[d] = item(padding, 2 * d + 1, 0);
+    w->size[d] = tt_node_entry(n, TT_ATTR_WINDOW_DIMENSIONS, d, 1);
+    w->stride[d] = tt_node_entry(n, TT_ATTR_WINDOW_STRIDES, d, 1);
+    w->dilation[d] = tt_node_entry(n, TT_ATTR_WINDOW_DILATIONS, d, 1);
+    w->low[d] = tt_node_entry(n, TT_ATTR_PADDING, 2 * d, 0);
+    high[d] = tt_node_entry(n, TT_ATTR_PADDING, 2 * d + 1, 0);
     w->in_strides[d] = step;
     if (d + 1 == x->rank) continue;
-    w->taps *= size[d];
+    w->taps *= w->size[d];
     w->rows *= y->dims[d];
   }
   w->columns = y->dims[y->rank - 1];

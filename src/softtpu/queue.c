@@ -1,3 +1,5 @@
+// A linked list under the device's mutex, and one thread that takes from its head. The enqueuing
+// side pays for a wake-up only when the thread sleeps.
 #include "softtpu/queue.h"
 
 #include <string.h>
@@ -19,6 +21,8 @@ void tt_queue_init(tt_queue_t *queue, pthread_mutex_t *mutex) {
   atomic_init(&queue->posted, 0);
 }
 
+// `done` is the thread's own count. Polls `posted` without the lock first, then looks again under
+// it. Ends when told to and nothing is left.
 static void *thread_main(void *argument) {
   tt_queue_t *queue = argument;
   uint64_t done = 0;
@@ -59,6 +63,8 @@ void tt_queue_deinit(tt_queue_t *queue) {
   pthread_cond_destroy(&queue->progress);
 }
 
+// A program that enqueues faster than the device runs would fill the memory with arrays that wait;
+// it waits until half of the queue is done.
 void tt_queue_throttle(tt_queue_t *queue) {
   if (queue->enqueued - atomic_load(&queue->completed) >= DEPTH) {
     tt_queue_wait(queue, queue->enqueued - DEPTH / 2);

@@ -8,11 +8,15 @@
 
 #include "base/status.h"
 
+// The head of a task's record. The queue owns it from push on.
 typedef struct tt_task_s {
   struct tt_task_s *next;
   void (*run)(struct tt_task_s *task);  // on the queue's thread; frees the task
 } tt_task_t;
 
+// Thread-safe under the mutex. Tasks run one after another, in the order in which they were pushed,
+// on one thread that is started by the first push: a device that only does small work inline has
+// none.
 typedef struct tt_queue_s {
   pthread_mutex_t *mutex;   // borrowed, the device's: guards all but the atomics
   pthread_cond_t wake;      // for the thread: there is a task, or the end
@@ -35,7 +39,7 @@ void tt_queue_throttle(tt_queue_t *queue);
 // Starts the thread unless it runs. The mutex is held.
 tt_status_t tt_queue_start(tt_queue_t *queue) TT_MUST_USE;
 // Appends a task; starts the thread at the first one. The mutex is held. Fails without having taken
-// the task.
+// the task, and only where the thread had to be started.
 tt_status_t tt_queue_push(tt_queue_t *queue, tt_task_t *task) TT_MUST_USE;
 // Nothing pending. The mutex is held.
 static inline bool tt_queue_is_idle(tt_queue_t *queue) {

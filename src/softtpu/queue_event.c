@@ -1,3 +1,6 @@
+// State is one atomic: pending, then done or failed, written after error and time with sequential
+// consistency, so that whoever reads it without the mutex may read those, too. The mutex is for
+// sleeping and for the list of callbacks.
 #include "softtpu/queue_event.h"
 
 #include <pthread.h>
@@ -5,6 +8,10 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/relax.h"
+
+// How long a waiter polls before it sleeps: about 10 microseconds, a small kernel's time.
+#define SPIN_COUNT 200
 
 typedef struct callback_s {
   struct callback_s *next;
@@ -74,6 +81,8 @@ void tt_queue_event_release(tt_queue_event_t *event) {
   tt_free(event);
 }
 
+// Callbacks run after the lock is gone: they may call anything, this event included. The caller's
+// reference keeps the event and with it the borrowed status.
 void tt_queue_event_set(tt_queue_event_t *event, tt_status_t status) {
   pthread_mutex_lock(&event->mutex);
   if (atomic_load(&event->state) != PENDING) {
@@ -110,12 +119,9 @@ tt_status_t tt_queue_event_error(tt_queue_event_t *event) {
   return tt_status_clone(event->error);
 }
 
+// Polls for a moment first: a sleep and a wake cost more than most kernels.
 tt_status_t tt_queue_event_follow(tt_queue_event_t *event) {
-  for (int i = 0; i < 200 && !tt_queue_event_is_done(event); i++) {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-  }
+  for (int i = 0; i < SPIN_COUNT && !tt_queue_event_is_done(event); i++) tt_relax();
   if (!tt_queue_event_is_done(event)) {
     pthread_mutex_lock(&event->mutex);
     while (!tt_queue_event_is_done(event)) pthread_cond_wait(&event->cond, &event->mutex);
@@ -130,6 +136,7 @@ tt_status_t tt_queue_event_await(tt_queue_event_t *event) {
   return status;
 }
 
+// Looks again under the lock: the event may complete while the record is made.
 bool tt_queue_event_on_done(tt_queue_event_t *event, tt_queue_event_fn_t fn, void *context) {
   if (!tt_queue_event_is_done(event)) {
     callback_t *callback = tt_alloc(sizeof *callback);

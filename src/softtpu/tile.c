@@ -14,6 +14,7 @@ static void locate(const tt__tile_t *t, int64_t at, int64_t *index) {
   index[0] = at;
 }
 
+// In elements.
 static int64_t place(const tt__tile_t *t, const int64_t *index, const int64_t *strides) {
   int64_t sum = 0;
   for (uint32_t d = 0; d < t->rank; d++) sum += index[d] * strides[d];
@@ -33,6 +34,7 @@ static void next_row(const tt__tile_t *t, const int64_t *strides, int64_t *index
   }
 }
 
+// n points along the last dimension, by the cheapest kernel for the stride.
 static void load_run(const tt__exec_t *x, const tt__leaf_t *leaf, const char *base, int64_t where,
                      int64_t n, char *to) {
   int64_t stride = leaf->strides[x->tile->rank - 1];
@@ -82,6 +84,7 @@ static void store_run(const tt__exec_t *x, const tt__tile_store_t *s, char *to, 
   }
 }
 
+// Points [at, at + n) of a register to their places.
 static void store_points(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, int64_t at,
                          int64_t n) {
   const tt__tile_t *t = x->tile;
@@ -115,6 +118,7 @@ static void store_points(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, i
   }
 }
 
+// The reference executor's function takes typed arrays and the same bits for scalars.
 static inline void run_instr(tt__exec_t *x, const tt__instr_t *in, int64_t n) {
   char **r = x->regs;
   if (in->fn) {
@@ -125,6 +129,8 @@ static inline void run_instr(tt__exec_t *x, const tt__instr_t *in, int64_t n) {
   }
 }
 
+// Registers without a slot get the first bytes for the time being; tt__tile_at points them to
+// memory.
 void tt__tile_begin(tt__exec_t *x, const tt__tile_t *t, char *const *in, char *const *out,
                     char *slots) {
   x->tile = t;
@@ -146,6 +152,7 @@ void tt__tile_begin(tt__exec_t *x, const tt__tile_t *t, char *const *in, char *c
   for (uint32_t i = 0; i < t->once_count; i++) run_instr(x, &t->instrs[i], 1);
 }
 
+// Direct stores first: their registers are the output's memory, which instructions then fill.
 void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n) {
   const tt__tile_t *t = x->tile;
   for (uint32_t i = 0; i < t->store_count; i++) {
@@ -167,6 +174,7 @@ void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n) {
 
 // --- blocks ------------------------------------------------------------------------------------
 
+// A block in row-major order of the slot, [rows][columns].
 static void load_block(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t where,
                        int64_t rows, int64_t columns) {
   const tt__tile_t *t = x->tile;
@@ -195,6 +203,7 @@ static void store_block(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, co
     store_run(x, s, to + r * down * size, from + r * columns * size, columns, right);
 }
 
+// Transposes read columns and write rows: a square block uses whole cache lines of both.
 static void run_block(tt__exec_t *x, const int64_t *index, int64_t rows, int64_t columns) {
   const tt__tile_t *t = x->tile;
   for (uint32_t i = 0; i < t->leaf_count; i++) {
@@ -238,6 +247,7 @@ static void run_blocks(void *context, int64_t begin, int64_t end) {
   }
 }
 
+// A tile ends at the latest where its row does.
 void tt__tile_range(const tt__tile_t *t, char *const *in, char *const *out, int64_t from,
                     int64_t to) {
   _Alignas(64) char slots[TT__TILE_SCRATCH];
@@ -258,6 +268,7 @@ static void run_tiles(void *context, int64_t begin, int64_t end) {
   tt__tile_range(t, job->in, job->out, begin * t->step, last);
 }
 
+// Units of work are tiles, or blocks where the program is blocked.
 void tt__tile_run(const tt__tile_t *t, const tt__run_t *run, char *const *in, char *const *out) {
   if (t->total == 0) return;
   job_t job = {t, in, out};

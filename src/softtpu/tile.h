@@ -6,6 +6,9 @@
 #include "softtpu/kernels/kernels.h"
 #include "softtpu/plan_internal.h"
 
+// Limits of one program. A build that passes one is given up, and the planner makes clusters
+// smaller or puts a value in memory. They bound a run's stack: registers and bases are pointers on
+// it.
 enum {
   TT__TILE_DIMS = 10,  // of an iteration space, size-1 dims dropped
   TT__TILE_RANK = 16,  // of a value seen through a view
@@ -19,6 +22,8 @@ enum {
 #define TT__NO_REG UINT16_MAX
 
 // Where iteration point x finds a value's element: index[k] = offset[k] + sum_d coef[k][d] * x[d].
+// Every movement of data (transpose, slice, reverse, broadcast, most reshapes) maps such a view to
+// one of its operand, so chains of them cost nothing.
 typedef struct tt__view_s {
   uint32_t rank;
   int64_t offset[TT__TILE_RANK];
@@ -27,6 +32,7 @@ typedef struct tt__view_s {
 
 typedef enum tt__leaf_kind_e { TT__LEAF_MEMORY, TT__LEAF_IOTA, TT__LEAF_SPLAT } tt__leaf_kind_t;
 
+// What a program reads: memory through strides, a counter, or an immediate.
 typedef struct tt__leaf_s {
   uint8_t kind, size_log2;
   bool flat;   // element x is at offset + x in row-major order of the iteration space
@@ -39,6 +45,8 @@ typedef struct tt__leaf_s {
   _Alignas(16) char value[16];  // SPLAT
 } tt__leaf_t;
 
+// One vector kernel over the points of a tile. `mode` has a bit for each operand that is one
+// element (kernels.h).
 typedef struct tt__instr_s {
   tt__map_fn_t fn;  // NULL: `lane` by the reference executor's function
   const struct tt__ref_lane_s *lane;
@@ -46,6 +54,7 @@ typedef struct tt__instr_s {
   uint8_t mode;
 } tt__instr_t;
 
+// What it writes: a register to one of the step's outputs.
 typedef struct tt__tile_store_s {
   uint16_t reg;
   uint8_t size_log2;
@@ -58,6 +67,9 @@ typedef struct tt__tile_store_s {
   int64_t strides[TT__TILE_DIMS];
 } tt__tile_store_t;
 
+// Immutable, in the plan's arena. Points are numbered in row-major order of `extents`. Registers
+// are either a slot of scratch or memory itself; slots are shared by registers that are not alive
+// together.
 struct tt__tile_s {
   uint32_t rank;
   int64_t extents[TT__TILE_DIMS];
@@ -84,9 +96,11 @@ typedef struct tt__exec_s {
 } tt__exec_t;
 
 // `slots`: TT__TILE_SCRATCH bytes, 64-byte aligned. in/out: base pointers by read and write number.
+// Runs the instructions on single elements, whose registers stay valid for all tiles.
 void tt__tile_begin(tt__exec_t *x, const tt__tile_t *tile, char *const *in, char *const *out,
                     char *slots);
-// Evaluates points [at, at + n), n <= tile->step, and stores them. Not for blocked tiles.
+// Evaluates points [at, at + n), n <= tile->step and within one row where the program has rows, and
+// stores them. Not for blocked tiles.
 void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n);
 // Points [from, to) on the calling thread. Not for blocked tiles.
 void tt__tile_range(const tt__tile_t *tile, char *const *in, char *const *out, int64_t from,
@@ -96,12 +110,14 @@ void tt__tile_run(const tt__tile_t *tile, const tt__run_t *run, char *const *in,
 
 // --- tile_build.c: from values to programs ---
 
+// STORE without a blocker means that the program is too large: smaller clusters are needed.
 typedef enum tt__built_e {
   TT__BUILT_OK,
   TT__BUILT_STORE,   // out_blocker must be in memory first
   TT__BUILT_FAILED,  // memory
 } tt__built_t;
 
+// A value that a program is to compute, and where it goes.
 typedef struct tt__tile_root_s {
   tt_value_t value;
   tt__view_t view;     // over the base iteration space
@@ -113,6 +129,7 @@ typedef struct tt__tile_root_s {
   int64_t strides[TT__TILE_DIMS];
 } tt__tile_root_t;
 
+// What a program is to do. `reads` grows with tt_grow; the caller frees it.
 typedef struct tt__tile_spec_s {
   uint32_t rank;  // base iteration space, no size-1 dims needed
   int64_t extents[TT__TILE_DIMS];
@@ -130,18 +147,26 @@ typedef struct tt__tile_spec_s {
   uint32_t read_count, read_capacity;
 } tt__tile_spec_t;
 
-// A program for the roots. `out_inplace`, if not NULL, gets [read_count * write_count] flags.
+// A program for the roots, in the plan's arena.
 tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t **out_tile,
                            tt_value_t *out_blocker);
+// The same for a step's maker, over operand `v`: where a value must be in memory first, p->restart
+// is set with p->blocker, which is v itself where the program is too large. *out_tile is NULL then.
+tt_status_t tt__plan_tile(tt__planner_t *p, tt__tile_spec_t *spec, tt_value_t v,
+                          tt__tile_t **out_tile) TT_MUST_USE;
 // Whether read r of the program may share memory with write w: same place, read before written.
+// Both are flat then, so a tile only overwrites what it has read itself.
 bool tt__tile_inplace(const tt__tile_t *tile, uint32_t read, uint32_t write);
 
 // The identity view of a type, its dims of size 1 included, over an iteration space of those dims.
 // False where the rank is too high.
 bool tt__tile_identity(const tt_type_t *type, uint32_t *out_rank, int64_t *out_extents,
                        tt__view_t *out_view);
+// Whether tile programs can compute the node: an elementwise op, a view, a splat or a counter, of
+// ranks and types that programs handle.
 bool tt__tile_fusible(const tt__planner_t *p, const tt_node_t *node);
 
+// Element sizes are 1, 2, 4, 8 or 16.
 static inline uint32_t tt__size_log2(size_t bytes) {
   return bytes <= 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : 4;
 }

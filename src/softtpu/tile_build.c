@@ -42,6 +42,7 @@ static void expand(const tt__build_t *b, const tt__view_t *base, tt__view_t *out
 
 // --- views of operands -------------------------------------------------------------------------
 
+// A stretched dimension is always read at 0.
 static void view_broadcast(const tt__build_t *b, const tt_node_t *n, const tt__view_t *v,
                            tt__view_t *out) {
   const tt_type_t *x = tt_graph_type(b->p->graph, n->operands[0]);
@@ -64,6 +65,7 @@ static void view_transpose(const tt_node_t *n, const tt__view_t *v, tt__view_t *
   }
 }
 
+// start + stride * i, applied to offset and coefficients.
 static void view_slice(const tt_node_t *n, const tt__view_t *v, tt__view_t *out) {
   uint32_t count;
   const int64_t *starts = tt_node_ints(n, TT_ATTR_START_INDICES, &count);
@@ -137,6 +139,8 @@ static bool view_reshape(tt__build_t *b, const tt_node_t *n, const tt__view_t *v
 
 // --- registers ---------------------------------------------------------------------------------
 
+// When registers run out, 0 and b->full: the build goes on harmlessly and is thrown away at its
+// end.
 static uint16_t new_reg(tt__build_t *b, size_t bytes, reg_kind_t kind, bool splat) {
   if (b->reg_count == TT__TILE_REGS) {
     b->full = true;
@@ -147,6 +151,7 @@ static uint16_t new_reg(tt__build_t *b, size_t bytes, reg_kind_t kind, bool spla
   return (uint16_t)b->reg_count++;
 }
 
+// A spare one where the list is full, for the same reason.
 static tt__instr_t *new_instr(tt__build_t *b) {
   static _Thread_local tt__instr_t spare;
   if (b->instr_count == TT__TILE_INSTRS) {
@@ -181,6 +186,7 @@ static uint16_t emit1(tt__build_t *b, tt__map_fn_t fn, size_t bytes, uint16_t x)
   return emit(b, fn, NULL, bytes, &x, 1);
 }
 
+// Equal leaves share a register: a value that is read twice is loaded once.
 static uint16_t new_leaf(tt__build_t *b, const tt__leaf_t *leaf, size_t bytes) {
   for (uint32_t i = 0; i < b->leaf_count; i++) {
     const tt__leaf_t *l = &b->leaves[i];
@@ -205,6 +211,7 @@ static uint16_t new_leaf(tt__build_t *b, const tt__leaf_t *leaf, size_t bytes) {
   return l->reg;
 }
 
+// An immediate.
 static uint16_t splat_bytes(tt__build_t *b, const void *data, size_t bytes) {
   tt__leaf_t leaf = {.kind = TT__LEAF_SPLAT, .size_log2 = (uint8_t)tt__size_log2(bytes)};
   memcpy(leaf.value, data, bytes);
@@ -213,6 +220,7 @@ static uint16_t splat_bytes(tt__build_t *b, const void *data, size_t bytes) {
 
 // --- values ------------------------------------------------------------------------------------
 
+// The value as its type is stored. Rounds from `raw` where that is there: one rounding, not two.
 static uint16_t get_stored(tt__build_t *b, entry_t *e) {
   if (e->stored != TT__NO_REG) return e->stored;
   uint32_t half = tt__half_index(e->dtype);
@@ -237,6 +245,7 @@ static uint16_t get_wide(tt__build_t *b, entry_t *e) {
   return e->wide;
 }
 
+// The number of a value in memory among the step's reads.
 static uint32_t read_of(tt__build_t *b, tt_value_t root) {
   tt__tile_spec_t *s = b->spec;
   for (uint32_t i = 0; i < s->read_count; i++)
@@ -249,6 +258,7 @@ static uint32_t read_of(tt__build_t *b, tt_value_t root) {
   return s->read_count++;
 }
 
+// The view composed with the value's row-major layout.
 static void leaf_strides(const tt__build_t *b, const tt_type_t *type, const tt__view_t *v,
                          tt__leaf_t *leaf) {
   int64_t stride = 1;
@@ -269,6 +279,7 @@ static entry_t *memory_entry(tt__build_t *b, entry_t *e, tt_value_t v, const tt_
   return e;
 }
 
+// Counted in s64 and converted: a view of a counter is a counter with another offset and step.
 static entry_t *iota_entry(tt__build_t *b, entry_t *e, const tt_node_t *n, const tt__view_t *view) {
   int64_t k = tt_node_int(n, TT_ATTR_IOTA_DIMENSION, 0);
   tt__leaf_t leaf = {.kind = TT__LEAF_IOTA, .size_log2 = 3};
@@ -287,6 +298,7 @@ static entry_t *iota_entry(tt__build_t *b, entry_t *e, const tt_node_t *n, const
   return e;
 }
 
+// A lane's result; for small floats it may still have to be rounded to the type.
 static void set_result(entry_t *e, uint16_t reg, bool rounded) {
   if (tt__half_index(e->dtype) == TT__HALF_COUNT)
     e->stored = e->wide = reg;
@@ -315,6 +327,7 @@ static void emit_generic(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t
   b->cost += 20000;
 }
 
+// The emit_... below return false where no kernel serves; nothing has been emitted then that harms.
 static bool emit_compare(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t **operands) {
   tt__lane_t lane = tt__lane_of(operands[0]->dtype);
   if (lane >= TT__LANE_C64) return false;
@@ -327,6 +340,7 @@ static bool emit_compare(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t
   return true;
 }
 
+// Same type: the operand itself. Integers of one width differ in name only.
 static bool emit_convert(tt__build_t *b, entry_t *e, entry_t *x) {
   tt__lane_t from = tt__lane_of(x->dtype), to = tt__lane_of(e->dtype);
   if (from >= TT__LANE_C64 || to >= TT__LANE_C64) return false;
@@ -414,6 +428,7 @@ static bool is_exact(tt_op_t op) {
   }
 }
 
+// For the cost: some ten times a simple op.
 static bool is_heavy(tt_op_t op) {
   switch (op) {
     case TT_OP_EXPONENTIAL:
@@ -434,6 +449,8 @@ static bool is_heavy(tt_op_t op) {
   }
 }
 
+// By a vector kernel. bf16 and f16 compute in f32: for + - * / and sqrt, f32 has more than twice
+// their digits, so the second rounding does no harm.
 static bool emit_fast(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t **operands) {
   tt_op_t op = (tt_op_t)n->op;
   tt_dtype_t in = operands[0]->dtype;
@@ -492,6 +509,7 @@ static entry_t *new_entry(tt__build_t *b, tt_value_t v, const tt__view_t *view) 
   return e;
 }
 
+// Nothing more need be built: the result will not be used.
 static bool stuck(const tt__build_t *b) {
   return b->failed || b->full || b->split_dim >= 0 || b->blocker != TT_NO_VALUE;
 }
@@ -531,6 +549,7 @@ static bool is_view(const tt_node_t *n) {
          n->op == TT_OP_REVERSE || n->op == TT_OP_RESHAPE;
 }
 
+// Computes the value here, operands first.
 static entry_t *get_node(tt__build_t *b, const tt_node_t *n, tt_value_t v, const tt__view_t *view) {
   if (is_view(n)) return get_through(b, n, view);
   entry_t *operands[3] = {NULL};
@@ -580,6 +599,7 @@ static entry_t *get(tt__build_t *b, tt_value_t v, const tt__view_t *view, bool r
   return e ? memory_entry(b, e, v, view) : NULL;
 }
 
+// The root's strides are by base dimension; a part of a split one steps `scale` times as far.
 static void add_store(tt__build_t *b, const tt__tile_root_t *root, uint16_t reg, tt_dtype_t dtype) {
   if (b->store_count == TT__TILE_STORES) {
     b->full = true;
@@ -596,6 +616,7 @@ static void add_store(tt__build_t *b, const tt__tile_root_t *root, uint16_t reg,
     if (b->extents[d] > 1) s->strides[d] = root->strides[b->base_dim[d]] * b->scale[d];
 }
 
+// Roots of a cluster all have the identity view, the first one's.
 static void build_roots(tt__build_t *b) {
   tt__tile_spec_t *s = b->spec;
   for (uint32_t i = 0; i < s->root_count; i++) {
@@ -618,6 +639,7 @@ static void build_roots(tt__build_t *b) {
   }
 }
 
+// From nothing but the iteration space, which splits have refined.
 static void start(tt__build_t *b) {
   b->view_count = b->entry_count = b->reg_count = b->instr_count = b->leaf_count = 0;
   b->store_count = 0;
@@ -664,6 +686,8 @@ static void look_plain(const tt__build_t *b) {
   s->plain_offset = leaf->offset;
 }
 
+// Each round either ends or splits a dimension, and a space has at most TT__TILE_DIMS of them.
+// Dimensions of size 1 are left out but for a lone one.
 tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t **out_tile,
                            tt_value_t *out_blocker) {
   tt__build_t *b = tt_arena_alloc(&p->scratch, sizeof *b);
@@ -703,6 +727,18 @@ tt__built_t tt__tile_build(tt__planner_t *p, tt__tile_spec_t *spec, tt__tile_t *
   return *out_tile ? TT__BUILT_OK : TT__BUILT_FAILED;
 }
 
+tt_status_t tt__plan_tile(tt__planner_t *p, tt__tile_spec_t *spec, tt_value_t v,
+                          tt__tile_t **out_tile) {
+  tt__built_t built = tt__tile_build(p, spec, out_tile, &p->blocker);
+  if (built == TT__BUILT_FAILED) return tt__plan_no_memory();
+  if (built == TT__BUILT_STORE) {
+    p->restart = true;
+    if (p->blocker == TT_NO_VALUE) p->blocker = v;
+  }
+  return TT_OK_STATUS;
+}
+
+// Two dimensions of the limit are left for splits.
 bool tt__tile_identity(const tt_type_t *type, uint32_t *out_rank, int64_t *out_extents,
                        tt__view_t *out_view) {
   memset(out_view, 0, sizeof *out_view);

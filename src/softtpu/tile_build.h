@@ -4,10 +4,13 @@
 
 #include "softtpu/tile.h"
 
+// More than the programs of real models need; a build that runs out is given up (b->full).
 enum { VIEWS = 64, ENTRIES = 384, HEADS = 64 };
 
+// Written by an instruction, or loaded at a tile's start.
 typedef enum reg_kind_e { REG_SLOT, REG_LEAF } reg_kind_t;
 
+// A register while its program is built: def and last are its life.
 typedef struct reg_s {
   uint8_t bytes, kind;
   bool splat;
@@ -24,6 +27,7 @@ typedef struct entry_s {
   uint32_t next;
 } entry_t;
 
+// Tens of kilobytes, hence in the planner's scratch and not on the stack. Thread-compatible.
 typedef struct tt__build_s {
   tt__planner_t *p;
   tt__tile_spec_t *spec;

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "softtpu/tile_build.h"
 
+// Whether everything steps through dimensions d and d + 1 as through one.
 static bool mergeable(const tt__build_t *b, uint32_t d) {
   int64_t inner = b->extents[d + 1];
   for (uint32_t i = 0; i < b->leaf_count; i++) {
@@ -22,6 +23,7 @@ static void drop(int64_t *strides, uint32_t d, uint32_t rank) {
   for (uint32_t k = d; k + 1 < rank; k++) strides[k] = strides[k + 1];
 }
 
+// Longer rows mean fewer and longer kernel calls; mostly one dimension is left.
 static void merge_dims(tt__build_t *b) {
   for (uint32_t d = b->rank - 1; d-- > 0;) {
     if (!mergeable(b, d)) continue;
@@ -40,7 +42,8 @@ static bool is_flat(const tt__build_t *b, const int64_t *strides) {
   return true;
 }
 
-// Instructions on single elements first; then who reads and writes what, when.
+// Instructions on single elements first; then who reads and writes what, when. Both parts keep
+// their order, in which operands come before users.
 static uint32_t order(tt__build_t *b) {
   tt__instr_t sorted[TT__TILE_INSTRS];
   uint32_t once = 0, count = 0;
@@ -60,7 +63,8 @@ static uint32_t order(tt__build_t *b) {
   return once;
 }
 
-// A dimension along which a leaf is dense that is not the last: tiles become square blocks.
+// A dimension along which a leaf is dense that is not the last: tiles become square blocks. Not for
+// small spaces, nor where the whole is a few columns wide.
 static int32_t find_block_dim(const tt__build_t *b) {
   uint32_t last = b->rank - 1;
   if (b->store_count == 0 || b->rank < 2 || b->extents[last] < 16 || b->total < 4096) return -1;
@@ -80,7 +84,9 @@ typedef struct slot_s {
   bool free;
 } slot_t;
 
-// Which slot each register has; a slot is as wide as the registers it serves.
+// Which slot each register has; a slot is as wide as the registers it serves. A linear scan over
+// the instructions: a register takes a free slot where it is defined and gives it back after its
+// last use, so an instruction never writes over its own operands.
 static uint32_t assign_slots(tt__build_t *b, const bool *direct, uint32_t once, slot_t *slots,
                              int32_t *slot_of) {
   uint32_t count = 0;
@@ -116,6 +122,8 @@ static int64_t tile_step(uint64_t width, uint64_t touched, size_t available) {
   return step;
 }
 
+// Registers that are memory (flat leaves, flat stores) need no slot. Sets step, block and the
+// slots' offsets; block_dim -2 says that blocks do not fit the scratch.
 static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
   static const uint32_t align = 64;
   bool direct[TT__TILE_REGS] = {false};
@@ -161,6 +169,8 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
     if (slot_of[r] >= 0) t->slots[r] = (int32_t)offset[slot_of[r]];
 }
 
+// Where something is not flat, tiles that end with their row let leaves that are dense along it be
+// read in place. Long rows are cut in equal parts.
 static void choose_row(const tt__build_t *b, tt__tile_t *t) {
   int64_t last = b->extents[b->rank - 1];
   bool all_flat = true;
@@ -175,6 +185,7 @@ static void choose_row(const tt__build_t *b, tt__tile_t *t) {
   }
 }
 
+// Picoseconds a point: bytes computed, loaded (dearer where a leaf is not flat) and stored.
 static uint64_t point_cost(const tt__build_t *b, uint32_t once) {
   uint64_t cost = b->cost + 20;
   for (uint32_t i = once; i < b->instr_count; i++) cost += 15u * b->regs[b->instrs[i].dst].bytes;

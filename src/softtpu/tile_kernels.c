@@ -6,6 +6,7 @@
 static tt__kernels_t table;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+// Every level fills the whole table; files of one level never call those of another.
 #define FILL(l)                      \
   do {                               \
     table.level = #l;                \
