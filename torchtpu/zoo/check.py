@@ -224,4 +224,9 @@ def check(reference: Reference, way: str) -> dict[str, Any]:
             count = f"{len(problems)} of {len(reference.want)}"
             answer["detail"] = f"{count}: " + "; ".join(problems[:4])
     answer["fallbacks"] = tpu.fallback_stats(reset=True)
+    if way == "compiled":
+        from torch._dynamo.utils import counters
+
+        answer["graphs"] = counters["stats"]["unique_graphs"]
+        answer["graph_breaks"] = sum(counters["graph_break"].values())
     return answer

@@ -73,6 +73,19 @@ def counts(results: Results) -> list[tuple[str, ...]]:
     return rows
 
 
+def graph_note(results: Results) -> str:
+    """How much of the compiled models Dynamo put into how many graphs."""
+    told = [r["compiled"] for r in made(results) if "graphs" in r.get("compiled", {})]
+    if not told:
+        return ""
+    whole = sum(a["graphs"] == 1 and a["graph_breaks"] == 0 for a in told)
+    breaks = sum(a["graph_breaks"] > 0 for a in told)
+    return (
+        f"Of {len(told)} compiled models {whole} are one graph without a break; {breaks} have "
+        "breaks, for the most part where a model reads a value on the host."
+    )
+
+
 _HEADER = ("way", "models", *STATUSES, "equal")
 
 
@@ -91,6 +104,7 @@ def markdown(results: Results, title: str) -> str:
         "those ran on `tpu` in a process of its own, and its outputs, its loss and all gradients "
         "were compared with the CPU's.",
         format_markdown(_HEADER, counts(results)),
+        *filter(None, [graph_note(results)]),
     ]
     for way in WAYS:
         found = groups(results, way)
@@ -102,6 +116,13 @@ def markdown(results: Results, title: str) -> str:
     parts.append(
         format_markdown(("models", "op", "which"), ops) if ops else "None: no fallback was used."
     )
+    equal = [
+        f"{r['name']} ({len(ways)})"
+        for r in ready
+        if (ways := [w for w in WAYS if w in r]) and all(r[w]["status"] == "equal" for w in ways)
+    ]
+    parts.append("## Equal in every way that was run (how many)")
+    parts.append(", ".join(equal) or "None.")
     unmade = collections.Counter(
         re.sub(r"\d+", "#", r["cpu"].get("detail", r["cpu"]["status"]).split(": ", 2)[-1])[:90]
         for r in results
