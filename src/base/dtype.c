@@ -1,3 +1,4 @@
+// The table behind dtype.h's questions, in the order of the enumeration.
 #include "base/dtype.h"
 
 #include <string.h>

@@ -1,3 +1,5 @@
+// Linear probing: an entry lies at its hash's place or in the run of occupied places after it, so
+// taking one out means building the places anew.
 #include "base/table.h"
 
 #include "base/alloc.h"

@@ -4,6 +4,7 @@
 
 enum { GROUP_ATTRS = 2 };
 
+// The groups lie as rows of one list: the size of a row is an attribute of its own.
 static void group_attrs(const tt_replica_groups_t *g, tt_attr_t *attrs) {
   attrs[0] = tt_attr_ints(TT_ATTR_REPLICA_GROUPS, g->ids, g->count * g->size);
   attrs[1] = tt_attr_int(TT_ATTR_REPLICA_GROUP_SIZE, g->size);
@@ -24,6 +25,8 @@ tt_value_t tt_emit_all_reduce(tt_build_t *b, tt_op_t op, tt_value_t x,
   return tt_emit(b, &spec);
 }
 
+// The result's type does not follow from the operands': it is given, and the rule checks it
+// (all_gather_c6).
 tt_value_t tt_emit_all_gather(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups) {
   const tt_type_t *t = tt_build_type(b, x);
   if (b->status) return TT_NO_VALUE;
@@ -43,6 +46,7 @@ tt_value_t tt_emit_all_gather(tt_build_t *b, tt_value_t x, const tt_replica_grou
   return tt_emit(b, &spec);
 }
 
+// A dimension that the group does not divide is not checked here: the rule says so.
 tt_value_t tt_emit_reduce_scatter(tt_build_t *b, tt_op_t op, tt_value_t x,
                                   const tt_replica_groups_t *groups) {
   const tt_type_t *t = tt_build_type(b, x);
@@ -66,6 +70,7 @@ tt_value_t tt_emit_reduce_scatter(tt_build_t *b, tt_op_t op, tt_value_t x,
   return tt_emit(b, &spec);
 }
 
+// Split and concatenated along dimension 0, so the shape stays.
 tt_value_t tt_emit_all_to_all(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups) {
   tt_attr_t attrs[GROUP_ATTRS + 3];
   group_attrs(groups, attrs);

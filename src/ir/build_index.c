@@ -177,6 +177,8 @@ static tt_value_t comes_before(tt_build_t *b, tt_value_t x, tt_value_t y, bool d
   return tt_emit_binary(b, TT_OP_OR, before, only);
 }
 
+// Sorts all operands by the first one's order. Stable, as torch.sort(stable=True) asks; the
+// region's arguments come in pairs, one pair an operand.
 void tt_emit_sort(tt_build_t *b, const tt_value_t *xs, uint32_t count, int64_t dim, bool descending,
                   tt_value_t *out_values) {
   enum { MOST = 16 };

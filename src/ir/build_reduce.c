@@ -180,6 +180,8 @@ tt_value_t tt_emit_dot(tt_build_t *b, tt_value_t x, tt_value_t y, const tt_dot_t
   return tt_emit(b, &spec);
 }
 
+// Batch dimensions are all but the last two and must have equal sizes: broadcasting is the
+// caller's.
 tt_value_t tt_emit_matmul(tt_build_t *b, tt_value_t x, tt_value_t y, tt_dtype_t dtype) {
   uint32_t rank = tt_build_type(b, x)->rank;
   int64_t batch[TT_MAX_RANK];
@@ -195,6 +197,8 @@ tt_value_t tt_emit_matmul(tt_build_t *b, tt_value_t x, tt_value_t y, tt_dtype_t 
   return tt_emit_dot(b, x, y, &dot, dtype);
 }
 
+// Layouts are torch's: [batch, feature, space...] by [output, input / groups, space...]. The
+// result's type is computed here because its element type may be wider than the operands'.
 tt_value_t tt_emit_conv(tt_build_t *b, tt_value_t x, tt_value_t kernel, const tt_conv_t *conv,
                         tt_dtype_t dtype) {
   const tt_type_t *s = tt_build_type(b, x), *k = tt_build_type(b, kernel);

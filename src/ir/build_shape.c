@@ -131,6 +131,7 @@ tt_value_t tt_emit_slice(tt_build_t *b, tt_value_t x, const int64_t *starts, con
   return one_operand(b, TT_OP_SLICE, x, attrs, strides ? 3 : 2, NULL);
 }
 
+// All other dimensions stay whole.
 tt_value_t tt_emit_slice_dim(tt_build_t *b, tt_value_t x, int64_t dim, int64_t start, int64_t limit,
                              int64_t step) {
   const tt_type_t *t = tt_build_type(b, x);
@@ -153,6 +154,7 @@ static bool all_zero(const int64_t *list, uint32_t count) {
   return true;
 }
 
+// Padding by nothing is x.
 tt_value_t tt_emit_pad(tt_build_t *b, tt_value_t x, tt_value_t value, const int64_t *low,
                        const int64_t *high, const int64_t *interior) {
   uint32_t rank = tt_build_type(b, x)->rank;

@@ -46,6 +46,7 @@ static tt_status_t clone_attrs(clone_t *c, const tt_node_t *from, tt_node_t *to)
   return TT_OK_STATUS;
 }
 
+// Regions before results, as the definitions go; numbers of values stay, so operands need no map.
 static tt_status_t clone_node(clone_t *c, const tt_node_t *from, tt_block_t *block,
                               tt_node_t **out_node) {
   tt_arena_t *arena = &c->to->arena;

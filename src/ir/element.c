@@ -115,6 +115,7 @@ void tt__element_int(tt_dtype_t dtype, int64_t value, void *out) {
   tt__element_double(dtype, d, out);
 }
 
+// What a maximum [minimum] over nothing is. Complex numbers have no order.
 bool tt__element_extreme(tt_dtype_t dtype, bool highest, void *out) {
   switch (tt_dtype_class(dtype)) {
     case TT_CLASS_PRED:
@@ -137,6 +138,7 @@ bool tt__element_extreme(tt_dtype_t dtype, bool highest, void *out) {
   }
 }
 
+// The value that a reduction by `op` may start from without changing its result.
 bool tt__element_identity(tt_op_t op, tt_dtype_t dtype, void *out) {
   switch (op) {
     case TT_OP_ADD:

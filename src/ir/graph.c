@@ -35,6 +35,8 @@ tt_status_t tt__no_memory(void) {
   return TT_ERROR(OUT_OF_MEMORY, "out of host memory for a program");
 }
 
+// Doubles; the old array stays in the arena until the graph dies, so pointers into it stay readable
+// but stale. Together the old ones are smaller than the new one.
 bool tt__arena_grow(tt_arena_t *arena, void **array, uint32_t *capacity, uint32_t count,
                     uint32_t wanted, size_t element_size) {
   if (wanted <= *capacity) return true;
@@ -137,6 +139,7 @@ static tt_status_t grow_arguments(tt_graph_t *graph, tt_block_t *block) {
   return TT_OK_STATUS;
 }
 
+// Room first, then the value: a failure leaves the block without half an argument.
 tt_status_t tt_graph_argument(tt_graph_t *graph, tt_block_t *block, tt_type_t type,
                               tt_value_t *out_value) {
   *out_value = TT_NO_VALUE;
@@ -225,6 +228,9 @@ tt_status_t tt__block_push(tt_graph_t *graph, tt_block_t *block, tt_node_t *node
   return TT_OK_STATUS;
 }
 
+// The node, its operands and its regions are one allocation. Nothing is published before everything
+// has succeeded: a failed append leaves the block and the values as they were, and only arena
+// memory is spent.
 tt_status_t tt_graph_append(tt_graph_t *graph, tt_block_t *block, const tt_node_spec_t *spec,
                             tt_value_t *out_first) {
   if (out_first) *out_first = TT_NO_VALUE;

@@ -114,6 +114,8 @@ tt_status_t tt__infer_dimensions(const tt__infer_t *c, const char *id, const int
   return TT_OK_STATUS;
 }
 
+// Regions of reductions, scatters and sorts work on single elements: 0-dimensional tensors of the
+// given types, in and out.
 tt_status_t tt__infer_scalar_region(const tt__infer_t *c, uint32_t r, const char *id,
                                     const tt_dtype_t *args, uint32_t arg_count,
                                     const tt_dtype_t *returns, uint32_t return_count) {

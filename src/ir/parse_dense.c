@@ -93,6 +93,8 @@ static tt_status_t read_real(tt__parser_t *ps, tt_dtype_t dtype, unsigned char *
   return TT_OK_STATUS;
 }
 
+// One byte a pred and at least one an integer, as in memory; the two parts of a complex number
+// follow one another.
 static tt_status_t read_element(tt__parser_t *ps, tt_dtype_t dtype, unsigned char *out) {
   switch (tt_dtype_class(dtype)) {
     case TT_CLASS_PRED: {
@@ -213,6 +215,8 @@ static tt_status_t read_data(tt__parser_t *ps, const tt_type_t *type, const char
   return lists ? read_lists(ps, type, data) : read_element(ps, type->dtype, data);
 }
 
+// Reads backwards: the end of the data is found by its bracket (a quoted string may contain one),
+// the type after it is read, and then the data by the type.
 tt_status_t tt__parse_dense(tt__parser_t *ps, tt_type_t *out_type, const void **out_bytes,
                             size_t *out_size) {
   if (!tt__parse_word(ps, "dense")) {

@@ -204,6 +204,8 @@ tt_status_t tt__parse_type(tt__parser_t *ps, tt_type_t *out) {
   return tt__parse_fail(ps, start, "the tensor is too large");
 }
 
+// Counts brackets of all kinds as one: what is skipped has been written by a printer, and a
+// mismatch shows at the next token. The '>' of an arrow closes nothing.
 tt_status_t tt__parse_skip(tt__parser_t *ps) {
   int depth = 0;
   tt__parse_space(ps);

@@ -111,6 +111,7 @@ static void region(printer_t *p, const tt_block_t *b) {
   str(p, "}");
 }
 
+// MLIR's generic form, for ops without a short one: name, operands, properties, regions, signature.
 static void generic(printer_t *p, const tt_node_t *node) {
   str(p, "\"stablehlo.");
   str(p, tt_op_infos[node->op].text);
@@ -380,6 +381,7 @@ static void block(printer_t *p, const tt_block_t *b) {
   }
 }
 
+// Donation is told in JAX's way: an output of its own for an alias, a mere permission otherwise.
 static void argument(printer_t *p, uint32_t i) {
   const tt_graph_t *g = p->graph;
   tt_value_t v = g->main->args[i];
@@ -397,6 +399,7 @@ static void argument(printer_t *p, uint32_t i) {
   }
 }
 
+// The module's attributes are those that JAX writes.
 static void module(printer_t *p) {
   const tt_graph_t *g = p->graph;
   str(p, "module @");
@@ -422,6 +425,7 @@ static void module(printer_t *p) {
   str(p, "\n  }\n}\n");
 }
 
+// The text ends in NUL, which its size does not count.
 tt_status_t tt_graph_print(const tt_graph_t *graph, char **out_text, size_t *out_size) {
   *out_text = NULL;
   *out_size = 0;

@@ -217,6 +217,7 @@ static void put_int(tt__text_t *t, const tt_attr_t *a) {
   }
 }
 
+// Bytes are a constant's, which prints them itself.
 static void put_value(tt__text_t *t, const tt_node_t *node, const tt_attr_t *a) {
   char number[40];
   switch ((tt_attr_kind_t)a->kind) {

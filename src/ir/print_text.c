@@ -8,6 +8,8 @@
 #include "base/half.h"
 #include "ir/print.h"
 
+// A failure is remembered, not returned: printers go on writing to nowhere and ask once, at the
+// end.
 bool tt__text_reserve(tt__text_t *t, size_t more) {
   if (t->failed) {
     t->size = 0;  // what is written from here on is thrown away; keep it from growing
@@ -37,6 +39,7 @@ void tt__text_int(tt__text_t *t, int64_t value) {
   tt__text_put(t, p, (size_t)(digits + sizeof digits - p));
 }
 
+// MLIR's escapes: everything but printable ASCII as two hexadecimal digits.
 void tt__text_quoted(tt__text_t *t, const char *s, size_t size) {
   tt__text_put(t, "\"", 1);
   for (size_t i = 0; i < size; i++) {
@@ -102,6 +105,7 @@ static void put_float(tt__text_t *t, tt_dtype_t dtype, double value, uint64_t bi
   put_decimal(t, text);
 }
 
+// Every narrow float is exact in double, so its digits are those of the double.
 static void put_real(tt__text_t *t, tt_dtype_t dtype, const unsigned char *p) {
   double d = 0;
   uint64_t bits = 0;
@@ -128,6 +132,7 @@ static void put_real(tt__text_t *t, tt_dtype_t dtype, const unsigned char *p) {
   put_float(t, dtype, d, bits);
 }
 
+// Shifting a signed element to the top and back extends its sign.
 static void put_element(tt__text_t *t, tt_dtype_t dtype, const unsigned char *p) {
   size_t size = tt_dtype_size(dtype);
   uint64_t bits = 0;

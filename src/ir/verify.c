@@ -80,6 +80,8 @@ static tt_status_t verify_node(verifier_t *v, const tt_node_t *node, const tt_bl
   return TT_OK_STATUS;
 }
 
+// `visible` marks the values defined so far in this block and those around it: a use before its
+// definition, or of another region's value, finds no mark.
 static tt_status_t verify_block(verifier_t *v, const tt_block_t *block, const tt_block_t *parent) {
   TT_CHECK(block->parent == parent);
   if (++v->depth > 1000) return TT_ERROR(INTERNAL, "internal: regions are nested too deeply");

@@ -1,3 +1,4 @@
+// Loaded executables: what a program costs, its questions, and its serialized form.
 #include <stdio.h>
 #include <string.h>
 
