@@ -117,6 +117,74 @@ tt_status_t store_count(void *context, const char *key, int64_t *out_count) {
   return store_call(context, [&](c10d::Store &s) { *out_count = s.add(key, 1); });
 }
 
+// A c10d backend for CPU tensors (gloo) as the link between hosts.
+struct Link {
+  intrusive_ptr<c10d::Backend> backend;
+};
+Tensor bytes_of(const tt_part_t &part) {
+  return at::from_blob(part.data, {static_cast<int64_t>(part.bytes)}, at::kByte);
+}
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
+}
+tt_status_t link_exchange(void *context, const tt_part_t *sends, uint32_t send_count,
+                          const tt_part_t *receives, uint32_t receive_count, uint32_t tag,
+                          double timeout_s) {
+  auto &backend = *static_cast<Link *>(context)->backend;
+  vector<std::pair<uint32_t, intrusive_ptr<c10d::Work>>> works;
+  uint32_t rank = 0;
+  try {
+    auto start = [&](const tt_part_t &part, bool send) {
+      rank = part.rank;
+      vector<Tensor> tensors{bytes_of(part)};
+      auto peer = static_cast<int>(part.rank), number = static_cast<int>(tag);
+      works.emplace_back(
+          rank, send ? backend.send(tensors, peer, number) : backend.recv(tensors, peer, number));
+    };
+    for (uint32_t i = 0; i < receive_count; i++) start(receives[i], false);
+    for (uint32_t i = 0; i < send_count; i++) start(sends[i], true);
+    for (auto &[peer, work] : works) {
+      rank = peer;
+      work->wait(milliseconds(timeout_s));
+    }
+    return TT_OK_STATUS;
+  } catch (const std::exception &e) {
+    return TT_ERROR(UNAVAILABLE, "rank %u (of another host or beyond one): %s", rank, e.what());
+  }
+}
+tt_status_t link_receive_any(void *context, void *data, size_t bytes, uint32_t tag,
+                             double timeout_s, uint32_t *out_from) {
+  try {
+    vector<Tensor> tensors{bytes_of({0, data, bytes})};
+    auto work =
+        static_cast<Link *>(context)->backend->recvAnysource(tensors, static_cast<int>(tag));
+    work->wait(milliseconds(timeout_s));
+    *out_from = static_cast<uint32_t>(work->sourceRank());
+    return TT_OK_STATUS;
+  } catch (const std::exception &e) {
+    return TT_ERROR(UNAVAILABLE, "nothing came: %s", e.what());
+  }
+}
+void link_abort(void *context) {
+  try {
+    static_cast<Link *>(context)->backend->abort();
+  } catch (const std::exception &) {  // it is gone already
+  }
+}
+void link_close(void *context) { delete static_cast<Link *>(context); }
+// `context`: a Python function from a name to a backend.
+tt_status_t link_create(void *context, const char *name, tt_link_t *out_link) {
+  try {
+    py::gil_scoped_acquire gil;
+    auto made = (*static_cast<py::object *>(context))(name);
+    *out_link = {new Link{made.cast<intrusive_ptr<c10d::Backend>>()}, link_exchange,
+                 link_receive_any, link_abort, link_close};
+    return TT_OK_STATUS;
+  } catch (const std::exception &e) {
+    return TT_ERROR(UNAVAILABLE, "%s", e.what());
+  }
+}
+
 tt_reduce_op_t reduce_op(const c10d::ReduceOp &op) {
   static_assert(static_cast<int>(c10d::ReduceOp::BXOR) == TT_REDUCE_BXOR);
   TORCH_CHECK(op.op_ <= c10d::ReduceOp::BXOR, "tpu_dist: unknown reduce op ",
@@ -132,7 +200,7 @@ class TpuDist : public c10d::Backend {
  public:
   // `ranks`: those of an imagined group among `world`; empty: a real one.
   TpuDist(c10d::Store &store, int rank, int size, double timeout_s, const vector<int64_t> &ranks,
-          int world)
+          int world, py::object *link)
       : Backend(rank, size) {
     if (!ranks.empty()) {
       TT_CALL(tt_process_group_imagine(ranks.data(), static_cast<uint32_t>(ranks.size()),
@@ -142,7 +210,8 @@ class TpuDist : public c10d::Backend {
     }
     tt_store_t c_store{&store, store_publish, store_look, store_count};
     TT_CALL(tt_process_group_create(&c_store, static_cast<uint32_t>(rank),
-                                    static_cast<uint32_t>(size), timeout_s, &group_));
+                                    static_cast<uint32_t>(size), timeout_s, link_create, link,
+                                    &group_));
   }
   ~TpuDist() override { tt_process_group_destroy(group_); }
 
@@ -399,18 +468,20 @@ C10_REGISTER_TYPED_CLASS(TimerRegistry, tt::kTpu, TpuTimer)
 }  // namespace c10d
 
 PyObject *tt::py_process_group_create(PyObject *, PyObject *args) {
-  PyObject *store = nullptr, *list = nullptr;
+  PyObject *store = nullptr, *list = nullptr, *function = nullptr;
   int rank = 0, size = 0, world = 0;
   double timeout_s = 0;
-  if (!PyArg_ParseTuple(args, "OiidOi", &store, &rank, &size, &timeout_s, &list, &world))
+  if (!PyArg_ParseTuple(args, "OiidOiO", &store, &rank, &size, &timeout_s, &list, &world,
+                        &function))
     return nullptr;
   HANDLE_TH_ERRORS
   auto ranks = py::handle(list).cast<vector<int64_t>>();
   auto c_store = py::handle(store).cast<intrusive_ptr<c10d::Store>>();
   intrusive_ptr<c10d::Backend> backend;
+  auto link = py::reinterpret_borrow<py::object>(function);
   {
     py::gil_scoped_release no_gil;
-    backend = c10::make_intrusive<TpuDist>(*c_store, rank, size, timeout_s, ranks, world);
+    backend = c10::make_intrusive<TpuDist>(*c_store, rank, size, timeout_s, ranks, world, &link);
   }
   return py::cast(backend).release().ptr();
   END_HANDLE_TH_ERRORS

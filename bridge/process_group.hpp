@@ -5,8 +5,9 @@
 
 namespace tt {
 
-// process_group_create(store, rank, size, timeout_s, ranks, world) -> torch.distributed's Backend.
-// `ranks` is empty, or lists which ranks of `world` imagined ones the group is.
+// process_group_create(store, rank, size, timeout_s, ranks, world, link) -> torch.distributed's
+// Backend. `link(name)` makes a backend between hosts. `ranks` is empty, or lists which ranks of
+// `world` imagined ones the group is.
 PyObject *py_process_group_create(PyObject *self, PyObject *args);
 
 }  // namespace tt

@@ -24,7 +24,7 @@ WORKER = pathlib.Path(__file__).with_name("dist_worker.py")
 class World:
     """Some ranks that run cases."""
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, hosts: list[str] | None = None):
         self.folder = tempfile.TemporaryDirectory()
         self.ranks = [
             subprocess.Popen(
@@ -33,6 +33,7 @@ class World:
                 stdout=subprocess.PIPE,
                 text=True,
                 bufsize=1,
+                env=os.environ | ({"TORCHTPU_HOST_ID": hosts[r]} if hosts else {}),
             )
             for r in range(size)
         ]

@@ -16,6 +16,11 @@ _imagined = 0  # ranks of the world that imagined_world() makes up
 def _create(options, _backend_options):
     from torchtpu import _C
 
+    def link(name: str):
+        """What joins the ranks where they are on several hosts: PyTorch's gloo."""
+        store = dist.PrefixStore(f"tpu_dist/{name}", options.store)
+        return dist.ProcessGroupGloo(store, options.group_rank, options.group_size, options.timeout)
+
     ranks = list(options.global_ranks_in_group) or list(range(options.group_size))
     return _C.process_group_create(
         options.store,
@@ -24,6 +29,7 @@ def _create(options, _backend_options):
         options.timeout.total_seconds(),
         ranks if _imagined else [],
         _imagined,
+        link,
     )
 
 

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "dist/far.h"
 #include "dist/group.h"
 #include "dist/internal.h"
 
@@ -98,6 +99,7 @@ static tt_status_t check_peer(tt_group_t *group, uint32_t peer, const char *what
 tt_status_t tt_group_send(tt_group_t *group, const void *data, size_t bytes, uint32_t to,
                           uint32_t tag) {
   TT_RETURN_IF_ERROR(check_peer(group, to, "send"));
+  if (group->far) return tt__far_send(group, data, bytes, to, tag);
   pipe_t pipe = pipe_of(group, to, group->rank, "send");
   message_t message = {bytes, tag, MESSAGE_MAGIC};
   TT_RETURN_IF_ERROR(ring_write(&pipe, &message, sizeof message));
@@ -168,6 +170,7 @@ static tt_status_t receive_locked(tt_group_t *group, void *data, size_t bytes, u
 tt_status_t tt_group_receive(tt_group_t *group, void *data, size_t bytes, uint32_t from,
                              uint32_t tag) {
   TT_RETURN_IF_ERROR(check_peer(group, from, "receive"));
+  if (group->far) return tt__far_receive(group, data, bytes, from, tag);
   pthread_mutex_lock(&group->peers[from].receive_lock);
   tt_status_t status = receive_locked(group, data, bytes, from, tag);
   pthread_mutex_unlock(&group->peers[from].receive_lock);
@@ -214,6 +217,7 @@ static tt_status_t pause_polling(tt_group_t *group, uint32_t round, tt_status_t 
 tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
                                  uint32_t *out_from) {
   TT_RETURN_IF_ERROR(tt__group_check(group));
+  if (group->far) return tt__far_receive_any(group, data, bytes, tag, out_from);
   int64_t deadline = tt__deadline(group);
   uint32_t round = 0;
   tt_status_t gone = TT_OK_STATUS;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "dist/far.h"
 #include "dist/group.h"
 #include "dist/internal.h"
 
@@ -36,8 +37,10 @@ static unsigned char *slot(const run_t *run, uint32_t rank) {
   return run->group->peers[rank].slots[run->group->step & 1];
 }
 
-static tt_status_t mismatch(const run_t *run, uint32_t peer, const tt_collective_header_t *theirs) {
-  const tt_collective_header_t *mine = run->unchecked;
+const char *tt__kind_name(uint32_t kind) { return kind_names[kind]; }
+
+tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_header_t *mine,
+                                uint32_t peer, const tt_collective_header_t *theirs) {
   const tt_collective_header_t *sides[2] = {mine, theirs};
   char text[2][128];
   for (int i = 0; i < 2; i++) {
@@ -49,7 +52,7 @@ static tt_status_t mismatch(const run_t *run, uint32_t peer, const tt_collective
   }
   return TT_ERROR(INVALID_ARGUMENT,
                   "tpu_dist: the ranks disagree: rank %u calls %s, rank %u calls %s",
-                  tt__name(run->group), text[0], run->group->peers[peer].name, text[1]);
+                  tt__name(group), text[0], group->peers[peer].name, text[1]);
 }
 
 // Publishes what was written to the own slot and waits until every peer's is there. After it,
@@ -62,7 +65,7 @@ static tt_status_t step(run_t *run) {
   for (uint32_t k = 0; k < group->size; k++) {
     const tt_collective_header_t *theirs = &group->peers[k].control->headers[mine->number & 1];
     if (memcmp(theirs, mine, sizeof *mine) != 0) {
-      return tt__group_break(group, mismatch(run, k, theirs));
+      return tt__group_break(group, tt__header_mismatch(group, mine, k, theirs));
     }
   }
   run->unchecked = NULL;
@@ -114,6 +117,7 @@ static tt_pull_t pull_of(run_t *run) {
 }
 
 tt_status_t tt_group_barrier(tt_group_t *group) {
+  if (group->far) return tt__far_barrier(group);
   run_t run;
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_BARRIER, TT_U8, TT_REDUCE_SUM, 0, 0, &run));
   return step(&run);
@@ -175,6 +179,7 @@ static tt_status_t reduce_all(run_t *run, tt_dtype_t dtype, tt_reduce_op_t op, c
 
 tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
                                 const void *in, void *out, size_t elements) {
+  if (group->far) return tt__far_all_reduce(group, dtype, op, in, out, elements);
   run_t run;
   TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_ALL_REDUCE, dtype, op, elements, 0, &run));
@@ -188,6 +193,7 @@ tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_o
 
 tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
                             void *out, size_t elements, uint32_t root) {
+  if (group->far) return tt__far_reduce(group, dtype, op, in, out, elements, root);
   run_t run;
   TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
   TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_REDUCE, dtype, op, elements, root, &run));
@@ -196,6 +202,7 @@ tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t 
 
 tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
                                     const void *const *ins, void *out, const size_t *elements) {
+  if (group->far) return tt__far_reduce_scatter(group, dtype, op, ins, out, elements);
   run_t run;
   size_t total = 0, most = 0;
   for (uint32_t k = 0; k < group->size; k++) {
@@ -235,6 +242,7 @@ tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_redu
 
 tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, const void *in, void *out,
                                size_t elements, uint32_t root) {
+  if (group->far) return tt__far_broadcast(group, dtype, in, out, elements, root);
   run_t run;
   TT_RETURN_IF_ERROR(
       begin(group, TT_COLLECTIVE_BROADCAST, dtype, TT_REDUCE_SUM, elements, root, &run));
@@ -277,6 +285,7 @@ static tt_status_t gather_all(run_t *run, const void *in, void *const *outs,
 
 tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void *in,
                                 void *const *outs, const size_t *elements) {
+  if (group->far) return tt__far_all_gather(group, dtype, in, outs, elements);
   run_t run;
   size_t total = 0;
   for (uint32_t k = 0; k < group->size; k++) total += elements[k];
@@ -290,6 +299,7 @@ tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void 
 
 tt_status_t tt_group_gather(tt_group_t *group, tt_dtype_t dtype, const void *in, void *const *outs,
                             size_t elements, uint32_t root) {
+  if (group->far) return tt__far_gather(group, dtype, in, outs, elements, root);
   run_t run;
   TT_RETURN_IF_ERROR(
       begin(group, TT_COLLECTIVE_GATHER, dtype, TT_REDUCE_SUM, elements, root, &run));
@@ -326,6 +336,7 @@ static tt_status_t exchange_parts(run_t *run, const void *const *ins, const size
 tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void *const *ins,
                                 const size_t *in_elements, void *const *outs,
                                 const size_t *out_elements) {
+  if (group->far) return tt__far_all_to_all(group, dtype, ins, in_elements, outs, out_elements);
   // Counts differ by pair: the ranks first agree on them, which also finds a wrong split.
   size_t size = group->size, bytes = sizeof(size_t) * size;
   size_t *table = tt_alloc(bytes * size);
@@ -364,6 +375,7 @@ tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void 
 
 tt_status_t tt_group_scatter(tt_group_t *group, tt_dtype_t dtype, const void *const *ins, void *out,
                              size_t elements, uint32_t root) {
+  if (group->far) return tt__far_scatter(group, dtype, ins, out, elements, root);
   run_t run;
   TT_RETURN_IF_ERROR(
       begin(group, TT_COLLECTIVE_SCATTER, dtype, TT_REDUCE_SUM, elements, root, &run));

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "dist/far.h"
 #include "dist/internal.h"
 
 // How long one sleep lasts before the peers are looked at again.
@@ -52,7 +53,10 @@ void tt_group_abort(tt_group_t *group) {
   tt_status_t status = tt__group_break(
       group, TT_ERROR(UNAVAILABLE, "tpu_dist: the group was aborted by rank %u", tt__name(group)));
   tt_status_release(status);
-  tt__group_set_state(group, TT_RANK_ABORTED);
+  if (group->far)
+    tt__far_abort(group);
+  else
+    tt__group_set_state(group, TT_RANK_ABORTED);
 }
 
 tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what) {

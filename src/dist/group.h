@@ -14,6 +14,25 @@
 #include "dist/meeting.h"
 #include "dist/reduce.h"
 
+// Messages between any two ranks, for those that share no memory. Thread-safe.
+typedef struct tt_part_s {
+  uint32_t rank;  // the other one
+  void *data;
+  size_t bytes;
+} tt_part_t;
+typedef struct tt_link_s {
+  void *context;
+  // Sends and receives all parts at once and waits for them. Parts between two ranks with one tag
+  // arrive in order. Errors name the rank.
+  tt_status_t (*exchange)(void *context, const tt_part_t *sends, uint32_t send_count,
+                          const tt_part_t *receives, uint32_t receive_count, uint32_t tag,
+                          double timeout_s);
+  tt_status_t (*receive_any)(void *context, void *data, size_t bytes, uint32_t tag,
+                             double timeout_s, uint32_t *out_from);
+  void (*abort)(void *context);  // what is pending, here and on the peers, fails
+  void (*close)(void *context);
+} tt_link_t;
+
 // Collectives: one at a time (the process group's thread). Send and receive: one thread a direction
 // and peer, beside the collectives. tt_group_abort: any thread.
 typedef struct tt_group_s tt_group_t;

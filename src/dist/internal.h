@@ -77,6 +77,7 @@ struct tt_group_s {
   _Atomic int64_t timeout_ns;
   uint32_t step;         // steps posted so far
   uint64_t collectives;  // collectives begun so far
+  struct tt_far_s *far;  // ranks on several hosts: nothing but messages (far.c)
   int fd;
   bool pulls;  // ranks may read each other's memory
   uint32_t spins;
@@ -109,6 +110,12 @@ tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what
 tt_status_t tt__group_check(tt_group_t *group) TT_MUST_USE;
 // Breaks the group (unless it is) and returns `status` for the caller.
 tt_status_t tt__group_break(tt_group_t *group, tt_status_t status) TT_MUST_USE;
+
+// --- collective.c
+const char *tt__kind_name(uint32_t kind);
+// The error of two ranks that call different things.
+tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_header_t *mine,
+                                uint32_t peer, const tt_collective_header_t *theirs) TT_MUST_USE;
 
 // --- pull.c
 enum { TT_PLACE_IN, TT_PLACE_OUT };

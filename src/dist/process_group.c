@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "dist/far.h"
 #include "dist/lane.h"
 #include "dist/replicas.h"
 #include "dist/work.h"
@@ -385,30 +386,54 @@ typedef struct hello_s {
   char host[TT_HOST_ID];
 } hello_t;
 
-// Finds the ranks of this host and connects them.
-static tt_status_t connect_host(const tt_meeting_t *meeting, tt_group_t **out_group) {
+// Joins the hosts: `local` (taken over) is this one's group, `leaders` the first rank of each.
+static tt_status_t connect_hosts(const tt_meeting_t *meeting, tt_group_t *local,
+                                 const uint32_t *leaders, uint32_t leader_count, tt_link_fn_t link,
+                                 void *context, tt_group_t **out_group) {
+  tt_link_t links[2];
+  tt_status_t status = link(context, "collectives", &links[0]);
+  if (!status) {
+    status = link(context, "messages", &links[1]);
+    if (status) links[0].close(links[0].context);
+  }
+  if (!status) {
+    return tt_group_create_far(meeting, links, local, leaders, leader_count, out_group);
+  }
+  tt_group_destroy(local);
+  return tt_status_annotate(status, "tpu_dist: rank %u of %u cannot reach the other hosts",
+                            meeting->rank, meeting->size);
+}
+
+// Finds the ranks of this host and connects them; then the hosts.
+static tt_status_t connect(const tt_meeting_t *meeting, tt_link_fn_t link, void *context,
+                           tt_group_t **out_group) {
   hello_t mine = {0}, *all = tt_alloc(sizeof *all * meeting->size);
-  uint32_t *members = tt_alloc(sizeof *members * meeting->size), count = 0;
+  uint32_t *members = tt_alloc(2 * sizeof *members * meeting->size), count = 0, hosts = 0;
+  uint32_t *leaders = members + meeting->size;
   tt_status_t status = TT_OK_STATUS;
   if (!all || !members) status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a meeting");
   tt_host_id(mine.host);
   status = tt_meeting_round(meeting, "hello", status, &mine.record, sizeof mine, all, NULL, NULL);
   for (uint32_t k = 0; !status && k < meeting->size; k++) {
     if (memcmp(all[k].host, mine.host, TT_HOST_ID) == 0) members[count++] = k;
+    uint32_t first = 0;
+    while (memcmp(all[first].host, all[k].host, TT_HOST_ID) != 0) first++;
+    if (first == k) leaders[hosts++] = k;
   }
+  tt_group_t *group = NULL;
+  if (!status) status = tt_group_create(meeting, members, count, &group);
   if (!status && count < meeting->size) {
-    status =
-        TT_ERROR(UNIMPLEMENTED, "tpu_dist: %u of %u ranks are on other hosts than rank %u (%s)",
-                 meeting->size - count, meeting->size, meeting->rank, mine.host);
+    status = connect_hosts(meeting, group, leaders, hosts, link, context, &group);
   }
-  if (!status) status = tt_group_create(meeting, members, count, out_group);
+  if (!status) *out_group = group;
   tt_free(all);
   tt_free(members);
   return status;
 }
 
 tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint32_t size,
-                                    double timeout_s, tt_process_group_t **out_group) {
+                                    double timeout_s, tt_link_fn_t link, void *link_context,
+                                    tt_process_group_t **out_group) {
   if (size == 0 || rank >= size) {
     return TT_ERROR(VALUE, "tpu_dist: rank %u in a group of %u", rank, size);
   }
@@ -424,7 +449,7 @@ tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint
     pthread_mutex_init(&group->lock, NULL);
     tt_meeting_t meeting;
     status = tt_meeting_begin(store, rank, size, timeout_s, &meeting);
-    if (!status) status = connect_host(&meeting, &group->group);
+    if (!status) status = connect(&meeting, link, link_context, &group->group);
   }
   if (!status) status = tt_lane_create(KEPT_FOR_COLLECTIVES, &group->collectives);
   if (status) {

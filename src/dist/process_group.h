@@ -43,9 +43,14 @@ typedef struct tt_job_s {
   double timeout_s;  // <= 0: the group's
 } tt_job_t;
 
-// Gives the group `rank` of `size`. The store is used now only.
+// Makes a link between all ranks, apart from others by its name. Called where ranks are on several
+// hosts.
+typedef tt_status_t (*tt_link_fn_t)(void *context, const char *name, tt_link_t *out_link);
+
+// Gives the group `rank` of `size`. The store and `link` are used now only.
 tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint32_t size,
-                                    double timeout_s, tt_process_group_t **out_group) TT_MUST_USE;
+                                    double timeout_s, tt_link_fn_t link, void *link_context,
+                                    tt_process_group_t **out_group) TT_MUST_USE;
 // A group of imagined ranks, for programs of several replicas (replicas.h): this process is
 // ranks[rank] of `world`, no other is there.
 tt_status_t tt_process_group_imagine(const int64_t *ranks, uint32_t count, uint32_t world,

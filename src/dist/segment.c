@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "dist/far.h"
 #include "dist/internal.h"
 
 typedef struct address_s {
@@ -171,6 +172,7 @@ tt_status_t tt_group_create(const tt_meeting_t *meeting, const uint32_t *members
 
 void tt_group_destroy(tt_group_t *group) {
   if (!group) return;
+  if (group->far) tt__far_destroy(group);
   if (group->peers[group->rank].control) tt__group_set_state(group, TT_RANK_LEFT);
   for (uint32_t k = 0; k < group->size; k++) {
     tt_peer_t *peer = &group->peers[k];
