@@ -68,6 +68,18 @@ VARIABLES = (
         "ordinals of the devices to use",
     ),
     Variable(
+        "TORCHTPU_HOST_ID",
+        "a name",
+        "told from the machine and its namespaces",
+        "ranks with the same one are on one host and share memory",
+    ),
+    Variable(
+        "TORCHTPU_DIST_PULL",
+        "`0`, `1`",
+        "1",
+        "whether a rank may read its peers' memory where the system lets it",
+    ),
+    Variable(
         "TPU_LIBRARY_PATH",
         "a path",
         "the installed package libtpu",
