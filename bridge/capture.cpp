@@ -129,13 +129,14 @@ class Outputs {
   at::Tensor make(uint32_t i) const {
     const tt_capture_output_t &out = run_.outputs[i];
     c10::IntArrayRef sizes(out.meta.sizes, out.meta.rank), strides(out.meta.strides, out.meta.rank);
-    if (out.input != TT_CAPTURE_FRESH) {
-      const at::Tensor &input = *inputs_.sources[out.input];
-      return out.same ? input : at::as_strided(input.detach(), sizes, strides, out.offset);
-    }
+    const at::Tensor *input = out.input == TT_CAPTURE_FRESH ? nullptr : inputs_.sources[out.input];
+    const at::ScalarType dtype = tt::dtype_from_c(out.meta.dtype);
+    if (input && out.same) return *input;
+    if (input && input->scalar_type() == dtype)
+      return at::as_strided(input->detach(), sizes, strides, out.offset);
     auto tensor = at::detail::make_tensor<c10::TensorImpl>(
-        c10::Storage(storages_[out.storage]), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
-        c10::scalarTypeToTypeMeta(tt::dtype_from_c(out.meta.dtype)));
+        c10::Storage(input ? input->storage() : storages_[out.storage]),
+        c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(dtype));
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, out.offset);
     return tensor;
   }

@@ -68,6 +68,7 @@ at::Tensor &copy_(at::Tensor &self, const at::Tensor &src, bool non_blocking) {
   if (self.is_same(src)) return self;
   TORCH_CHECK(src.defined(), "copy_: the source is undefined");
   at::assert_no_internal_overlap(self);
+  at::assert_no_partial_overlap(self, src);
   if (src._is_zerotensor()) return self.zero_();
   // Checks that src broadcasts to self, in PyTorch's words.
   at::Tensor expanded = src.sizes() == self.sizes() ? src : src.expand(self.sizes());

@@ -360,11 +360,4 @@ TORCH_LIBRARY_IMPL(_, TESTING_ONLY_GenericMode, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&skip_out_kernels>());
 }
 
-void infer_check_overlap(const Entry &entry, const tt_call_t &call) {
-  if (!has_meta(entry)) return;
-  MetaArguments arguments(call);
-  Stack own = arguments.stack(entry, [](size_t i) { return static_cast<int>(i); });
-  run_meta(entry, &own);
-}
-
 }  // namespace tt

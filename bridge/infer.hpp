@@ -16,7 +16,4 @@ struct Resize {
 };
 std::vector<Resize> infer_take_resizes();
 
-// Runs this form's own checks on meta copies that share storages as the arguments do.
-void infer_check_overlap(const Entry &entry, const tt_call_t &call);
-
 }  // namespace tt

@@ -1,5 +1,6 @@
 #include "register.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
@@ -19,6 +20,8 @@ bool is_unlowered(tt_status_t status) {
   return tt_status_code(status) == TT_UNIMPLEMENTED &&
          std::strncmp(tt_status_message(status), "lower:", 6) == 0;
 }
+
+bool is_present(const c10::IValue &value) { return value.isTensor() && value.toTensor().defined(); }
 
 // The only kernel there is: one object an overload.
 class EngineKernel final : public c10::OperatorKernel {
@@ -47,16 +50,31 @@ class EngineKernel final : public c10::OperatorKernel {
 
  private:
   tt_status_t run(Stack *stack, tt_outs_t *outs) {
-    Frame frame(entry_, torch::jit::last(*stack, entry_.kinds.size()));
+    auto args = torch::jit::last(*stack, entry_.kinds.size());
+    if (entry_.checks_overlap) check_overlap(args);
+    Frame frame(entry_, args);
     if (__builtin_expect(frame.foreign_device, 0)) {
       return TT_ERROR(UNIMPLEMENTED, "lower: the result is on another device");
     }
-    if (entry_.variant != TT_FUNCTIONAL && frame.may_overlap())
-      infer_check_overlap(entry_, frame.call);
     status_forget_exception();
     outs->count = 0;
     outs->items = outs->inline_items;
     return tt_eager_call(&frame.call, outs);
+  }
+
+  void check_overlap(c10::ArrayRef<c10::IValue> args) {
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!entry_.mutated[i] || !is_present(args[i])) continue;
+      const at::Tensor &written = args[i].toTensor();
+      at::assert_no_internal_overlap(written);
+      for (size_t k = 0; k < args.size(); ++k) {
+        if (k == i) continue;
+        if (is_present(args[k])) at::assert_no_partial_overlap(written, args[k].toTensor());
+        if (!args[k].isTensorList()) continue;
+        for (const at::Tensor &read : args[k].toTensorList())
+          at::assert_no_partial_overlap(written, read);
+      }
+    }
   }
 
   void resize(Stack *stack, const std::vector<Resize> &resizes) {

@@ -70,6 +70,15 @@ int16_t find_alias(const c10::FunctionSchema &schema, const c10::AliasInfo &alia
   return -1;
 }
 
+// PyTorch lets these write through expanded tensors, or read their value first.
+bool may_overlap(const std::string &name) {
+  for (const char *one : {"fill_", "zero_", "tril_", "triu_", "masked_fill_", "index_fill_",
+                          "index_put_", "_index_put_impl_", "conj_physical_"}) {
+    if (name.substr(6) == one) return true;
+  }
+  return false;
+}
+
 std::unique_ptr<Entry> entry_find(const char *overload, uint16_t op, tt_variant_t variant) {
   std::string name = overload;
   if (name.empty()) return nullptr;
@@ -90,7 +99,10 @@ void map_arguments(Entry &form, const Entry &functional) {
 }  // namespace
 
 Entry::Entry(c10::OperatorHandle op_handle, uint16_t op_index, uint8_t op_variant)
-    : handle(op_handle), op(op_index), variant(op_variant) {
+    : handle(op_handle),
+      op(op_index),
+      variant(op_variant),
+      checks_overlap(op_variant != TT_FUNCTIONAL && !may_overlap(op_handle.operator_name().name)) {
   const auto &schema = handle.schema();
   for (const auto &argument : schema.arguments()) {
     kinds.push_back(kind_of(argument.real_type()));

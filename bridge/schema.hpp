@@ -39,6 +39,7 @@ struct Entry {
   uint8_t variant;
   std::vector<ArgKind> kinds;
   std::vector<bool> mutated;      // by argument
+  bool checks_overlap;            // a written tensor may not overlap itself or another argument
   std::vector<int16_t> returned;  // the argument that return i aliases, -1: a new value
   std::vector<int16_t>
       functional_arg;  // this form's argument for argument i of the functional form, -1: none

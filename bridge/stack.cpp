@@ -216,24 +216,6 @@ void Frame::convert_device(size_t i, c10::Device device) {
   if (device_.is_cpu()) device_ = full;
 }
 
-bool Frame::may_overlap() const {
-  c10::SmallVector<std::pair<const tt_tensor_t *, bool>, 16> tensors;
-  for (size_t i = 0; i < call.arg_count; ++i) {
-    if (args_[i].kind == TT_ARG_TENSOR) tensors.emplace_back(args_[i].u.tensor, entry_.mutated[i]);
-  }
-  for (auto &[a, written] : tensors) {
-    if (!written) continue;
-    for (auto &[b, other] : tensors) {
-      if (a == b || a->storage != b->storage || !b->storage) continue;
-      bool same = a->offset == b->offset && a->rank == b->rank &&
-                  std::equal(a->sizes, a->sizes + a->rank, b->sizes) &&
-                  std::equal(a->strides, a->strides + a->rank, b->strides);
-      if (!same) return true;
-    }
-  }
-  return false;
-}
-
 namespace {
 
 at::Tensor tensor_of(const tt_out_t &out) {

@@ -23,8 +23,6 @@ class Frame {
   tt_call_t call;
   // A factory call or a `device=` argument that names another device than tpu: not for the engine.
   bool foreign_device = false;
-  // Some mutated tensor shares its storage with another argument at another place.
-  bool may_overlap() const;
 
  private:
   template <class T>

@@ -158,6 +158,12 @@ TT_LOWER(add) {
   tt_build_t *b = L->b;
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   bool reversed = param & TT__REVERSED;
+  if (reversed && tt_lower_meta(L, 0)->dtype == TT_I1) {
+    return tt_build_fail(b, TT_ERROR(INVALID_ARGUMENT,
+                                     "Subtraction, the `-` operator, with a bool tensor is not "
+                                     "supported. If you are trying to invert a mask, use the `~` "
+                                     "or `logical_not()` operator instead."));
+  }
   tt_value_t x = tt__rounded_operand(L, reversed, d), y = tt__rounded_operand(L, !reversed, d);
   if (tt_lower_has(L, 2) && !tt_lower_scalar_is(L, 2, 1)) {
     y = tt__mul(b, y, tt__scalar(L, 2, d));

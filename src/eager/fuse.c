@@ -217,6 +217,7 @@ tt_status_t tt__window_print(tt__window_t *w, char **out_text, size_t *out_size)
 
 static const char *make_name(tt__window_t *w, tt_arena_t *arena) {
   char text[256];
+  if (w->op_count == 0) return "a window of no op";
   const char *first = w->ops[0]->name, *last = w->ops[w->op_count - 1]->name;
   int n = w->op_count == 1
               ? snprintf(text, sizeof text, "%s", first)

@@ -126,12 +126,21 @@ tt_value_t tt_emit_clamp(tt_build_t *b, tt_value_t low, tt_value_t x, tt_value_t
   return tt_emit(b, &spec);
 }
 
+// Integers to which C narrows a number instead of saturating, as StableHLO's convert would.
+static bool wraps(tt_dtype_t dtype) {
+  return tt_dtype_is_int(dtype) && dtype != TT_I1 && (tt_dtype_size(dtype) < 4 || dtype == TT_U32);
+}
+
 tt_value_t tt_emit_convert(tt_build_t *b, tt_value_t x, tt_dtype_t dtype) {
   const tt_type_t *t = tt_build_type(b, x);
   if (b->status || t->dtype == dtype) return x;
   if (dtype == TT_I1) return tt_emit_compare(b, TT_NE, x, tt_emit_scalar(b, t->dtype, 0));
   if (tt_dtype_is_complex(t->dtype) && !tt_dtype_is_complex(dtype)) {
     return tt_emit_convert(b, tt_emit_unary(b, TT_OP_REAL, x), dtype);
+  }
+  if (tt_dtype_is_float(t->dtype) && wraps(dtype)) {
+    x = tt_emit_convert(b, x, dtype == TT_U32 ? TT_S64 : TT_S32);
+    return tt_emit_convert(b, x, dtype);
   }
   const tt_type_t to = {dtype, t->rank, t->dims};
   tt_node_spec_t spec = {
