@@ -142,6 +142,11 @@ tt_value_t tt_emit_convert(tt_build_t *b, tt_value_t x, tt_dtype_t dtype) {
     x = tt_emit_convert(b, x, dtype == TT_U32 ? TT_S64 : TT_S32);
     return tt_emit_convert(b, x, dtype);
   }
+  if (dtype == TT_F8E4M3FN) {  // no infinity: PyTorch stops at the largest number
+    if (!tt_dtype_is_float(t->dtype))
+      return tt_emit_convert(b, tt_emit_convert(b, x, TT_F32), dtype);
+    x = tt_emit_clamp(b, tt_emit_scalar(b, t->dtype, -448), x, tt_emit_scalar(b, t->dtype, 448));
+  }
   const tt_type_t to = {dtype, t->rank, t->dims};
   tt_node_spec_t spec = {
       .op = TT_OP_CONVERT, .operands = &x, .operand_count = 1, .types = &to, .type_count = 1};

@@ -48,7 +48,7 @@ tt_value_t tt_emit_compare(tt_build_t *b, tt_compare_t how, tt_value_t x, tt_val
 tt_value_t tt_emit_select(tt_build_t *b, tt_value_t pred, tt_value_t yes, tt_value_t no);
 tt_value_t tt_emit_clamp(tt_build_t *b, tt_value_t low, tt_value_t x, tt_value_t high);
 // Identity when the dtype is already right. Complex -> real takes the real part; anything -> i1 is
-// "not equal to zero"; float -> integer truncates as C does.
+// "not equal to zero"; float -> integer truncates as C does; f8E4M3FN saturates.
 tt_value_t tt_emit_convert(tt_build_t *b, tt_value_t x, tt_dtype_t dtype);
 // The same bits as another type; `dims` as bitcast_convert's rule wants them.
 tt_value_t tt_emit_bitcast(tt_build_t *b, tt_value_t x, tt_dtype_t dtype, uint32_t rank,
