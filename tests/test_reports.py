@@ -115,6 +115,8 @@ WRONG_WRITES = {
     "copy_ of the transpose": lambda d: (x := row(d)[:4].view(2, 2), x.copy_(x.mT)),
     "add_": lambda d: (x := row(d), x[1:].add_(x[:-1])),
     "rsub of bool": lambda d: 1 - torch.tensor([True], device=d),
+    "var of integers": lambda d: torch.arange(3, device=d).var(),
+    "std of integers": lambda d: torch.arange(3, device=d).std(0),
 }
 
 
@@ -168,3 +170,15 @@ def test_compiled_views_of_an_input(function):
     z.mul_(2), other.mul_(2)  # the views follow
     for a, b in zip(tree_leaves(wanted), tree_leaves(given), strict=True):
         torch.testing.assert_close(b.cpu(), a)
+
+
+@pytest.mark.parametrize("data", [[float("nan"), 1.0], [float("inf"), 1.0]])
+def test_histogram_of_what_is_not_finite(data):
+    with pytest.raises(RuntimeError, match="not finite"):
+        torch.histc(torch.tensor(data, device="tpu")).cpu()
+    assert torch.histc(torch.tensor([1.0, 2.0], device="tpu"), 2).tolist() == [1, 1]
+
+
+def test_mode_of_nothing():
+    with pytest.raises(IndexError, match="dim 0 to have non-zero size"):
+        torch.zeros(0, 3, device="tpu").mode(0)

@@ -124,6 +124,10 @@ TT_LOWER(var) {
   tt_build_t *b = L->b;
   tt_value_t x = tt__widen(b, tt_lower_tensor(L, 0));
   tt_dtype_t d = tt_dtype_real(tt_build_dtype(b, x));
+  if (!tt_dtype_is_float(d)) {
+    return tt_build_fail(b, TT_ERROR(INVALID_ARGUMENT,
+                                     "std and var only support floating point and complex dtypes"));
+  }
   int64_t dims[TT_MAX_RANK];
   uint32_t n = tt__reduce_dims(L, 1, tt__rank(b, x), dims);
   bool keepdim = tt_lower_int(L, 3, 0);

@@ -93,6 +93,10 @@ TT_LOWER0(mode) {
     return;
   }
   int64_t dim = tt_lower_dim(L, 1, rank), n = tt__dim(b, x, dim);
+  if (n == 0) {
+    return tt_build_fail(
+        b, TT_ERROR(INDEX, "Expected reduction dim %d to have non-zero size.", (int)dim));
+  }
   int64_t low[TT_MAX_RANK] = {0}, high[TT_MAX_RANK] = {0};
   low[dim] = 1, high[dim] = -1;
   bool pred = tt_build_dtype(b, x) == TT_I1;

@@ -149,6 +149,10 @@ TT_LOWER0(histc) {
              same = tt__eq(b, low, high);
   low = tt__select(b, same, tt_emit_reduce(b, TT_OP_MINIMUM, x, &zero, 1, false), low);
   high = tt__select(b, same, tt_emit_reduce(b, TT_OP_MAXIMUM, x, &zero, 1, false), high);
+  if (tt_dtype_is_float(d)) {
+    tt_lower_check(L, tt__cmpc(b, TT_LT, tt__abs(b, tt__sub(b, high, low)), INFINITY),
+                   TT_INVALID_ARGUMENT, "the range of the data is not finite");
+  }
   same = tt__eq(b, low, high);
   low = tt__select(b, same, tt__addc(b, low, -1), low);
   high = tt__select(b, same, tt__addc(b, high, 1), high);
