@@ -24,8 +24,10 @@ using Works = vector<tt_work_t *>;
 // One job, or the jobs between startCoalescing and endCoalescing.
 class TpuWork : public c10d::Work {
  public:
-  TpuWork(int rank, c10d::OpType op, Works works, vector<Tensor> outputs)
-      : Work(rank, op), works_(std::move(works)), outputs_(std::move(outputs)) {}
+  // `title`: the profiler's event, from now to the end that somebody waits for; NULL: none.
+  TpuWork(int rank, c10d::OpType op, Works works, vector<Tensor> outputs,
+          const char *title = nullptr, const vector<Tensor> &inputs = {})
+      : Work(rank, op, title, inputs), works_(std::move(works)), outputs_(std::move(outputs)) {}
   ~TpuWork() override {
     for (auto *work : works_) tt_work_release(work);
   }
@@ -49,6 +51,7 @@ class TpuWork : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     for (auto *work : works_)
       TT_CALL(tt_work_wait(work, static_cast<double>(timeout.count()) * 1e-3));
+    if (auto end = std::exchange(recordFunctionEndCallback_, nullptr)) end();
     return true;
   }
   void abort() override {
@@ -56,12 +59,14 @@ class TpuWork : public c10d::Work {
   }
 
   intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    if (future_) return future_;
     auto type = c10::ListType::create(c10::TensorType::get());
-    auto future = c10::make_intrusive<c10::ivalue::Future>(type);
-    auto *pending = new Pending{future, outputs_, works_.size()};
-    if (works_.empty()) delete pending, future->markCompleted(outputs_);
+    future_ = c10::make_intrusive<c10::ivalue::Future>(type);
+    auto *pending = new Pending{future_, outputs_, works_.size(),
+                                std::exchange(recordFunctionEndCallback_, nullptr)};
+    if (works_.empty()) delete pending, future_->markCompleted(outputs_);
     for (auto *work : works_) tt_work_on_done(work, on_done, pending);
-    return future;
+    return future_;
   }
 
  private:
@@ -70,6 +75,7 @@ class TpuWork : public c10d::Work {
     intrusive_ptr<c10::ivalue::Future> future;
     vector<Tensor> outputs;
     std::atomic<size_t> left;
+    std::function<void()> end_event;
   };
   static void on_done(void *context, tt_status_t status) {
     auto *pending = static_cast<Pending *>(context);
@@ -81,13 +87,46 @@ class TpuWork : public c10d::Work {
       }
     }
     if (--pending->left) return;
+    if (pending->end_event) pending->end_event();
     if (!pending->future->completed()) pending->future->markCompleted(std::move(pending->outputs));
     delete pending;
   }
 
   Works works_;
   vector<Tensor> outputs_;
+  intrusive_ptr<c10::ivalue::Future> future_;  // a job calls back once
 };
+
+// What the profiler calls a job.
+const char *event_title(tt_job_kind_t kind) {
+  switch (kind) {
+    case TT_JOB_BARRIER:
+      return "tpu_dist:barrier";
+    case TT_JOB_ALL_REDUCE:
+      return "tpu_dist:all_reduce";
+    case TT_JOB_REDUCE:
+      return "tpu_dist:reduce";
+    case TT_JOB_BROADCAST:
+      return "tpu_dist:broadcast";
+    case TT_JOB_ALL_GATHER:
+      return "tpu_dist:all_gather";
+    case TT_JOB_REDUCE_SCATTER:
+      return "tpu_dist:reduce_scatter";
+    case TT_JOB_ALL_TO_ALL:
+      return "tpu_dist:all_to_all";
+    case TT_JOB_GATHER:
+      return "tpu_dist:gather";
+    case TT_JOB_SCATTER:
+      return "tpu_dist:scatter";
+    case TT_JOB_SEND:
+      return "tpu_dist:send";
+    case TT_JOB_RECEIVE:
+      return "tpu_dist:recv";
+    case TT_JOB_RECEIVE_ANY:
+      return "tpu_dist:recvAnySource";
+  }
+  return nullptr;
+}
 
 // The c10d store as C sees it.
 template <class F>
@@ -412,7 +451,8 @@ class TpuDist : public c10d::Backend {
       coalesced_.push_back(work);
       coalesced_outputs_.insert(coalesced_outputs_.end(), results.begin(), results.end());
     }
-    return c10::make_intrusive<TpuWork>(rank_, call.type, Works{work}, std::move(results));
+    return c10::make_intrusive<TpuWork>(rank_, call.type, Works{work}, std::move(results),
+                                        event_title(call.kind), ins);
   }
 
   // Several calls behind one work.

@@ -198,6 +198,12 @@ def all_gather_into_tensor(rank: int, size: int) -> None:
     dist.all_gather_into_tensor(stacked, mine)
     same(flat, torch.cat(everyone(size, (4, 3))))
     same(stacked, torch.stack(everyone(size, (4, 3))))
+    line = torch.empty(1, 12 * size, device="tpu")  # only the number of elements counts
+    dist.all_gather_into_tensor(line, mine)
+    same(line, torch.cat(everyone(size, (4, 3))).reshape(1, -1))
+    part = torch.empty(12, device="tpu")
+    dist.reduce_scatter_tensor(part, line)
+    same(part, size * data(rank, (4, 3)).flatten())
 
 
 @case(sizes=(2, 3))
@@ -294,6 +300,17 @@ def batch_isend_irecv(rank: int, size: int) -> None:
     same(got, data(source))
 
 
+@case()
+def batch_to_itself(rank: int, size: int) -> None:
+    got = [torch.empty(5, 3, device="tpu") for _ in range(size)]
+    ops = [dist.P2POp(dist.irecv, got[k], k) for k in range(size)]
+    ops += [dist.P2POp(dist.isend, data(rank).to("tpu"), k) for k in range(size)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    for k in range(size):
+        same(got[k], data(k))
+
+
 @case(sizes=(2, 3))
 def receive_any(rank: int, size: int) -> None:
     if rank != 0:
@@ -308,6 +325,56 @@ def receive_any(rank: int, size: int) -> None:
 
 
 # --- asynchronous work ----------------------------------------------------------------------------
+
+
+@case(modes=("strict",))
+def collective_in_callback(rank: int, size: int) -> None:
+    """What is called back at a collective's end starts another and waits for it."""
+    x, y = torch.ones(4, device="tpu"), torch.ones(3, device="tpu")
+
+    def again(future: torch.futures.Future) -> torch.Tensor:
+        return dist.all_reduce(y, async_op=True).get_future().wait()[0] + future.value()[0][:3]
+
+    for _ in range(20):
+        x.fill_(1), y.fill_(1)
+        chained = dist.all_reduce(x, async_op=True).get_future().then(again)
+        after = dist.all_reduce(torch.ones(2, device="tpu"), async_op=True)
+        same(chained.wait(), torch.full((3,), 2.0 * size))
+        after.wait()
+
+
+@case(modes=("strict",))
+def power_sgd(rank: int, size: int) -> None:
+    """A hook that waits for collectives in callbacks."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    torch.manual_seed(0)
+    net = nn.parallel.DistributedDataParallel(nn.Linear(8, 6).to("tpu"))
+    state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2, min_compression_rate=1)
+    net.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    for _ in range(4):
+        net.zero_grad()
+        net(data(rank, (5, 8)).to("tpu")).sum().backward()
+    # The gradient of a sum has rank 1, which is all that is kept of it.
+    want = sum(data(k, (5, 8)).sum(0) for k in range(size)) / size
+    same(net.module.weight.grad, want.expand(6, 8), rtol=1e-4, atol=1e-4)
+
+
+@case(modes=("strict",))
+def profiler_events(rank: int, size: int) -> None:
+    """An event a collective, also of one that only its futures outlive."""
+    t = torch.ones(4, device="tpu")
+    with torch.profiler.profile(record_shapes=True) as profile:
+        dist.all_reduce(t)
+        work = dist.all_reduce(t, async_op=True)
+        futures = [work.get_future(), work.get_future()]
+        del work
+        for future in futures:
+            same(future.wait()[0], torch.full((4,), float(size**2)))
+        dist.broadcast(t, 0)
+    names = [e.name for e in profile.events() if e.name.startswith("tpu_dist:")]
+    assert sorted(names) == ["tpu_dist:all_reduce"] * 2 + ["tpu_dist:broadcast"], names
+    assert all(e.input_shapes == [[4]] for e in profile.events() if e.name in names)
 
 
 @case()
@@ -438,6 +505,24 @@ def backend_names(rank: int, size: int) -> None:
     on_cpu = data(rank)
     dist.all_reduce(on_cpu, group=group)
     torch.testing.assert_close(on_cpu, sum(everyone(size)))
+
+
+@case(modes=("strict",))
+def sync_batch_norm(rank: int, size: int) -> None:
+    """As one process with the whole batch."""
+    x = data(0, (4 * size, 3, 5))
+    torch.manual_seed(0)
+    alone = nn.BatchNorm1d(3)
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(3))).to("tpu")
+    shared = nn.parallel.DistributedDataParallel(model)
+    weights = data(1, (4 * size, 3, 5))
+    (alone(x) * weights).sum().backward()
+    mine = x.chunk(size)[rank].to("tpu")
+    (shared(mine) * weights.chunk(size)[rank].to("tpu")).sum().mul(size).backward()
+    norm = model[0]
+    for got, want in ((norm.weight.grad, alone.weight.grad), (norm.bias.grad, alone.bias.grad)):
+        same(got, want, rtol=1e-4, atol=1e-4)
+    same(norm.running_var, alone.running_var, rtol=1e-5, atol=1e-5)
 
 
 @case(modes=("strict",))

@@ -22,13 +22,26 @@ WORKER = pathlib.Path(__file__).with_name("dist_worker.py")
 
 
 class World:
-    """Some ranks that run cases."""
+    """Some ranks that run cases.
 
-    def __init__(self, size: int, hosts: list[str] | None = None):
+    `program` is what each runs instead of WORKER; `inside[r]` the command that runs rank r.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        hosts: list[str] | None = None,
+        program: list[str] | None = None,
+        inside: list[list[str]] | None = None,
+    ):
         self.folder = tempfile.TemporaryDirectory()
+        program = program or [str(WORKER)]
         self.ranks = [
             subprocess.Popen(
-                [sys.executable, str(WORKER), str(r), str(size), f"{self.folder.name}/store"],
+                [
+                    *(inside[r] if inside else []),
+                    *(sys.executable, *program, str(r), str(size), f"{self.folder.name}/store"),
+                ],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -1,9 +1,14 @@
 """`tpu_dist` between hosts: the cases of test_dist.py with ranks that may not share memory.
 
-The hosts are forced (TORCHTPU_HOST_ID) on this machine.
+The hosts are forced (TORCHTPU_HOST_ID) on this machine, or are network namespaces of it.
 """
 
+import contextlib
+import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import time
 
 import dist_worker
@@ -55,6 +60,62 @@ def test_hosts_disagree(name: str, one_and_one: World) -> None:
     for answer in one_and_one.run(name, timeout=40):
         assert not answer["error"], answer["error"]
         assert all(w in answer["value"] for w in ("disagree", "rank 0", "rank 1", "f32"))
+
+
+@contextlib.contextmanager
+def two_networks():
+    """Commands that run something in each of two network namespaces, joined by a cable (tt0)."""
+    if os.geteuid() or not all(shutil.which(tool) for tool in ("unshare", "nsenter", "ip")):
+        pytest.skip("network namespaces: needs root, unshare, nsenter and ip")
+    ours = os.readlink("/proc/self/ns/net")
+    holders = [subprocess.Popen(["unshare", "--net", "sleep", "600"]) for _ in range(2)]
+    try:
+        for holder in holders:
+            link = pathlib.Path(f"/proc/{holder.pid}/ns/net")
+            while holder.poll() is None and os.readlink(link) == ours:
+                time.sleep(0.01)
+            if holder.poll() is not None:
+                pytest.skip("network namespaces: unshare --net is not permitted")
+        a, b = (str(holder.pid) for holder in holders)
+        inside = [["nsenter", f"--net=/proc/{pid}/ns/net"] for pid in (a, b)]
+        commands = [["ip", "link", "add", "tt0", "netns", a, "type", "veth"]]
+        commands[0] += ["peer", "name", "tt0", "netns", b]
+        for k, enter in enumerate(inside):
+            commands.append([*enter, "ip", "address", "add", f"10.77.0.{k + 1}/24", "dev", "tt0"])
+            commands += [[*enter, "ip", "link", "set", name, "up"] for name in ("lo", "tt0")]
+        for command in commands:
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"network namespaces: {' '.join(command)}: {done.stderr.strip()}")
+        yield inside
+    finally:
+        for holder in holders:
+            holder.kill()
+            holder.wait()
+
+
+@pytest.fixture(scope="module")
+def networks():
+    with two_networks() as inside, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GLOO_SOCKET_IFNAME", "tt0")
+        world = World(2, inside=inside)
+        yield world, inside[0]
+        world.close()
+
+
+def received(inside: list[str]) -> int:
+    """How many bytes came out of the cable."""
+    text = subprocess.check_output([*inside, "cat", "/proc/net/dev"], text=True)
+    return int(text.partition("tt0:")[2].split()[0])
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "all_reduce_large", "send_receive", "ddp"])
+def test_two_networks(name: str, networks: tuple[World, list[str]]) -> None:
+    """Hosts without any forcing: each rank has a network of its own and only the cable between."""
+    world, inside = networks
+    before = received(inside)
+    run(world, name)
+    assert received(inside) > before + 1000
 
 
 @pytest.mark.slow

@@ -14,6 +14,8 @@ struct tt_lane_s {
   size_t scratch_bytes, kept_bytes;
 };
 
+static _Thread_local tt_lane_t *own_lane;  // the one whose thread this is
+
 // Fresh pages for every large task would cost more than copying the data does.
 void *tt_lane_scratch(tt_lane_t *lane, size_t bytes) {
   if (bytes <= lane->scratch_bytes) return lane->scratch;
@@ -31,7 +33,7 @@ static void trim(tt_lane_t *lane) {
 }
 
 static void *serve(void *argument) {
-  tt_lane_t *lane = argument;
+  tt_lane_t *lane = own_lane = argument;
   pthread_mutex_lock(&lane->lock);
   for (;;) {
     while (!lane->head && !lane->ending) pthread_cond_wait(&lane->change, &lane->lock);
@@ -79,6 +81,10 @@ void tt_lane_destroy(tt_lane_t *lane) {
 }
 
 void tt_lane_push(tt_lane_t *lane, tt_lane_task_t *task) {
+  if (lane == own_lane) {
+    task->run(task, false);
+    return;
+  }
   task->next = NULL;
   pthread_mutex_lock(&lane->lock);
   if (lane->tail) lane->tail->next = task;

@@ -87,13 +87,15 @@ static tt_status_t side_init(side_t *side, const tt_tensor_t *tensor, bool input
   return input ? tt_eager_snapshot(tensor, &side->snapshot) : TT_OK_STATUS;
 }
 
-// Even or given cuts of one tensor into a part a rank.
+// Even or given cuts of one tensor into a part a rank. As elsewhere, only all_to_all asks that the
+// rows come out even: the others take any shape of the right number of elements.
 static tt_status_t splits_init(const task_t *task, size_t *out, const int64_t *splits,
                                size_t elements, size_t rows) {
   uint32_t size = tt_group_size(task->owner->group);
-  if (!splits && rows % size) {
-    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %zu rows cannot be cut evenly for %u ranks", rows,
-                    size);
+  bool by_rows = task->kind == TT_JOB_ALL_TO_ALL;
+  if (!splits && (by_rows ? rows : elements) % size) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %zu %s cannot be cut evenly for %u ranks",
+                    by_rows ? rows : elements, by_rows ? "rows" : "elements", size);
   }
   size_t row = rows ? elements / rows : 0, sum = 0;
   for (uint32_t k = 0; k < size; k++) {

@@ -229,7 +229,10 @@ static void point_to_point(tt_group_t *group) {
     EXPECT_INT(tagged, 5);
     EXPECT_INT(from, 0);
     EXPECT_ERROR(tt_group_receive(group, data, 8, 0, 1), "4 bytes, rank 1 expects 8 bytes");
-    EXPECT_ERROR(tt_group_receive(group, data, 8, 1, 1), "names rank 1");
+    EXPECT_ERROR(tt_group_receive(group, data, 8, 99, 1), "names rank 99");
+    EXPECT_OK(tt_group_send(group, &early, 4, 1, 3));  // to itself
+    EXPECT_OK(tt_group_receive(group, &tagged, 4, 1, 3));
+    EXPECT_INT(tagged, early);
   }
   free(data);
   EXPECT_OK(tt_group_barrier(group));
