@@ -5,21 +5,25 @@
 
 static tt_table_t table;  // of tt__instance_t
 
+typedef struct words_s {
+  const uint64_t *words;
+  uint32_t count;
+} words_t;
+
 static bool matches(const void *entry, const void *key) {
   const tt__instance_t *n = entry;
-  const tt__frame_t *frame = key;
-  return n->key_count == frame->key_count &&
-         memcmp(n->key, frame->key, n->key_count * sizeof *n->key) == 0;
+  const words_t *k = key;
+  return n->key_count == k->count && memcmp(n->key, k->words, k->count * sizeof *k->words) == 0;
 }
 
-static bool same(const void *entry, const void *key) {
-  const tt__instance_t *n = entry, *other = key;
-  return n->key_count == other->key_count &&
-         memcmp(n->key, other->key, n->key_count * sizeof *n->key) == 0;
+// NULL before the table has any room.
+static void **place_of(uint64_t hash, const uint64_t *words, uint32_t count) {
+  const words_t key = {words, count};
+  return tt_table_place(&table, hash, matches, &key);
 }
 
 tt__instance_t *tt__instance_find(const tt__frame_t *frame) {
-  void **place = tt_table_place(&table, frame->hash, matches, frame);
+  void **place = place_of(frame->hash, frame->key, frame->key_count);
   return place ? *place : NULL;
 }
 
@@ -28,7 +32,7 @@ tt_status_t tt__instance_insert(tt__instance_t *instance) {
     tt__instance_destroy(instance);
     return tt__no_host_memory();
   }
-  void **place = tt_table_place(&table, instance->hash, same, instance);
+  void **place = place_of(instance->hash, instance->key, instance->key_count);
   if (*place) {
     tt__instance_destroy(instance);
     return TT_OK_STATUS;

@@ -25,49 +25,49 @@ tt_value_t tt_emit_all_reduce(tt_build_t *b, tt_op_t op, tt_value_t x,
   return tt_emit(b, &spec);
 }
 
-// The result's type does not follow from the operands': it is given, and the rule checks it
-// (all_gather_c6).
-tt_value_t tt_emit_all_gather(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups) {
+// A collective that leaves `rows` of dimension 0. The result's type does not follow from the
+// operands': it is given, and the rules check it (all_gather_c6, and what a group does not divide).
+static tt_value_t emit_rows(tt_build_t *b, tt_op_t op, tt_value_t x, int64_t rows,
+                            const tt_replica_groups_t *groups, tt_attr_key_t dim,
+                            tt_block_t *body) {
   const tt_type_t *t = tt_build_type(b, x);
-  if (b->status) return TT_NO_VALUE;
   int64_t dims[TT_MAX_RANK];
-  for (uint32_t d = 0; d < t->rank; d++) dims[d] = t->dims[d] * (d == 0 ? groups->size : 1);
+  if (b->status) return TT_NO_VALUE;
+  for (uint32_t d = 0; d < t->rank; d++) dims[d] = d == 0 ? rows : t->dims[d];
   tt_type_t type = tt_build_make_type(b, t->dtype, t->rank, dims);
   tt_attr_t attrs[GROUP_ATTRS + 1];
   group_attrs(groups, attrs);
-  attrs[GROUP_ATTRS] = tt_attr_int(TT_ATTR_ALL_GATHER_DIM, 0);
-  tt_node_spec_t spec = {.op = TT_OP_ALL_GATHER,
-                         .operands = &x,
-                         .operand_count = 1,
-                         .attrs = attrs,
-                         .attr_count = GROUP_ATTRS + 1,
-                         .types = &type,
-                         .type_count = 1};
-  return tt_emit(b, &spec);
-}
-
-// A dimension that the group does not divide is not checked here: the rule says so.
-tt_value_t tt_emit_reduce_scatter(tt_build_t *b, tt_op_t op, tt_value_t x,
-                                  const tt_replica_groups_t *groups) {
-  const tt_type_t *t = tt_build_type(b, x);
-  if (b->status) return TT_NO_VALUE;
-  int64_t dims[TT_MAX_RANK];
-  for (uint32_t d = 0; d < t->rank; d++) dims[d] = t->dims[d] / (d == 0 ? groups->size : 1);
-  tt_type_t type = tt_build_make_type(b, t->dtype, t->rank, dims);
-  tt_block_t *body = tt__one_op_body(b, op, t->dtype);
-  tt_attr_t attrs[GROUP_ATTRS + 1];
-  group_attrs(groups, attrs);
-  attrs[GROUP_ATTRS] = tt_attr_int(TT_ATTR_SCATTER_DIMENSION, 0);
-  tt_node_spec_t spec = {.op = TT_OP_REDUCE_SCATTER,
+  attrs[GROUP_ATTRS] = tt_attr_int(dim, 0);
+  tt_node_spec_t spec = {.op = op,
                          .operands = &x,
                          .operand_count = 1,
                          .attrs = attrs,
                          .attr_count = GROUP_ATTRS + 1,
                          .regions = &body,
-                         .region_count = 1,
+                         .region_count = body != NULL,
                          .types = &type,
                          .type_count = 1};
   return tt_emit(b, &spec);
+}
+
+// Of dimension 0; a scalar has none, which the rules refuse.
+static int64_t rows_of(tt_build_t *b, tt_value_t x) {
+  const tt_type_t *t = tt_build_type(b, x);
+  return t->rank ? t->dims[0] : 0;
+}
+
+tt_value_t tt_emit_all_gather(tt_build_t *b, tt_value_t x, const tt_replica_groups_t *groups) {
+  if (b->status) return TT_NO_VALUE;
+  return emit_rows(b, TT_OP_ALL_GATHER, x, rows_of(b, x) * groups->size, groups,
+                   TT_ATTR_ALL_GATHER_DIM, NULL);
+}
+
+tt_value_t tt_emit_reduce_scatter(tt_build_t *b, tt_op_t op, tt_value_t x,
+                                  const tt_replica_groups_t *groups) {
+  if (b->status) return TT_NO_VALUE;
+  tt_block_t *body = tt__one_op_body(b, op, tt_build_dtype(b, x));
+  return emit_rows(b, TT_OP_REDUCE_SCATTER, x, rows_of(b, x) / groups->size, groups,
+                   TT_ATTR_SCATTER_DIMENSION, body);
 }
 
 // Split and concatenated along dimension 0, so the shape stays.

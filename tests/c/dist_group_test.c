@@ -136,7 +136,7 @@ static void every_dtype(tt_group_t *group) {
   uint8_t yes = rank == 0;
   EXPECT_OK(tt_group_all_reduce(group, TT_I1, TT_REDUCE_SUM, &yes, &yes, 1));
   EXPECT_INT(yes, 1);
-  double d = rank == 1 ? NAN : rank, low = 0;
+  double d = rank == 1 ? (double)NAN : (double)rank, low = 0;
   EXPECT_OK(tt_group_all_reduce(group, TT_F64, TT_REDUCE_MIN, &d, &low, 1));
   EXPECT(isnan(low));
   EXPECT_ERROR(tt_group_all_reduce(group, TT_F64, TT_REDUCE_BAND, &d, &low, 1), "band");
