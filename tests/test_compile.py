@@ -169,6 +169,24 @@ def test_views_of_one_storage_and_of_two():
     same(f(u[:3], u[:3].view(3)), y[:3] * 11)
 
 
+def test_layouts_that_the_trace_did_not_expect(programs):
+    """The trace takes softplus' gradient to lie like its input; the kernel goes by the gradient."""
+
+    def f(x, w):
+        y = F.softplus((x @ w).view(2, 3, 4))
+        return (y.permute(2, 0, 1).contiguous() * torch.arange(3.0, device=x.device)).sin().sum()
+
+    compiled = torch.compile(f, fullgraph=True)
+    x, w = torch.randn(6, 5), torch.randn(5, 4)
+    gradients = []
+    for device, g in (("cpu", f), ("tpu", compiled)):
+        a, b = (t.to(device, copy=True).requires_grad_() for t in (x, w))
+        g(a, b).backward()
+        gradients.append((a.grad, b.grad))
+    same(gradients[1], gradients[0])
+    assert programs and all(p._whole for p in programs)
+
+
 def test_written_arguments():
     def f(x, y, view):
         x.add_(1)
@@ -302,6 +320,23 @@ def test_graph_breaks(programs):
     same(compiled(x.to("tpu")), f(x))
     same(compiled(-x.to("tpu")), f(-x))
     assert all(p._whole for p in programs) and len(programs) >= 3
+
+
+def test_products_of_groups_are_one_program(programs):
+    """The offsets decide which rows meet which weights, and no one reads them."""
+    x, w = torch.randn(12, 8), torch.randn(3, 8, 4)
+    a, b = (t.to("tpu").requires_grad_() for t in (x, w))
+    f = torch.compile(lambda x, w, ends: torch._grouped_mm(x, w, ends).sin(), fullgraph=True)
+    for ends in ([4, 8, 12], [0, 12, 12], [1, 1, 7]):
+        result = f(a, b, torch.tensor(ends, dtype=torch.int32).to("tpu"))
+        rows = torch.searchsorted(torch.tensor(ends), torch.arange(12), right=True)
+        want = (
+            torch.cat([x, x.new_zeros(1, 8)])[:, None]
+            @ torch.cat([w, w[:1] * 0])[torch.cat([rows, torch.tensor([3])])]
+        )
+        same(result, want[:12, 0].sin())
+        result.sum().backward()
+    assert len(programs) == 2 and all(p._whole and p._count == 1 for p in programs)
 
 
 def test_values_that_the_host_reads(caplog):

@@ -196,6 +196,52 @@ def test_a_generator_is_of_a_device_that_exists():
         torch.Generator("tpu:99")
 
 
+GROUPS = [[3, 0, 5, 8], [0, 0, 0, 16], [4, 4, 4, 4], [1, 1, 1, 1, 1, 1, 1, 1], [8, 0], [0, 40, 8]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("form", ["rows", "columns", "terms", "batch"])
+@pytest.mark.parametrize("sizes", GROUPS, ids=str)
+def test_products_of_groups(form, sizes, dtype):
+    """And their gradients, which are products of groups of the other forms."""
+    total, groups = sum(sizes), len(sizes)
+    a, b = {
+        "rows": ((total, 16), (groups, 16, 24)),
+        "columns": ((groups, 8, 16), (16, total)),
+        "terms": ((8, total), (total, 24)),
+        "batch": ((groups, 8, 16), (groups, 16, 24)),
+    }[form]
+
+    def f(device):
+        x, y = (torch.randn(s).to(device, dtype).requires_grad_() for s in (a, b))
+        ends = torch.tensor(sizes).cumsum(0).int().to(device)
+        result = torch._grouped_mm(x, y, None if form == "batch" else ends)
+        (result * torch.arange(result.size(-1), device=device).cos()).sum().backward()
+        return result.detach(), x.grad, y.grad
+
+    agree(f, 1e-4 if dtype == torch.float32 else 0.1)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, w, ends: torch._grouped_mm(x, w),
+        lambda x, w, ends: torch._grouped_mm(x.double(), w.double(), ends),
+        lambda x, w, ends: torch._grouped_mm(x[:, :12], w, ends),
+        lambda x, w, ends: torch._grouped_mm(x, w, ends.long()),
+        lambda x, w, ends: torch._grouped_mm(x, w, ends[None]),
+        lambda x, w, ends: torch._grouped_mm(x[0], w, ends),
+        lambda x, w, ends: torch._grouped_mm(x, w, ends, x[0]),
+        lambda x, w, ends: torch._grouped_mm(x, w, ends, out_dtype=torch.bfloat16),
+    ],
+)
+def test_wrong_groups(f):
+    arguments = torch.randn(3, 16), torch.randn(2, 16, 8), torch.tensor([1, 3]).int()
+    want, given = (outcome(lambda d: f(*(t.to(d) for t in arguments)), d) for d in ("cpu", "tpu"))
+    assert want[0] is given[0] is RuntimeError
+    assert given[1].split(", got")[0] in want[1]
+
+
 def test_synchronised_batch_norm():
     """The kernels of SyncBatchNorm, as a world of two would call them."""
     x = torch.randn(6, 3, 4, generator=torch.Generator().manual_seed(0)).mul(2).add(1)

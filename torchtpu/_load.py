@@ -12,6 +12,7 @@ def register() -> None:
         torch.utils.rename_privateuse1_backend(_NAME)
     from torchtpu import (
         _C,  # noqa: F401  (registers allocator, guard, hooks and kernels)
+        grouped,  # noqa: F401  (products of groups)
         meta,  # noqa: F401  (meta kernels that PyTorch lacks)
         sparse,  # noqa: F401  (kernels of sparse tensors)
         windows,  # noqa: F401  (window functions)

@@ -121,8 +121,23 @@ def _with_host(parts: Parts, program: Program) -> Callable[[list], list]:
     return run
 
 
+def _relax_views(graph: fx.GraphModule) -> None:
+    """Views become reshapes: they hold whatever strides a tensor has.
+
+    A graph is traced with the layouts of PyTorch's decompositions, and for some ops (the backward
+    of softplus on operands of two layouts) a kernel's differs; a view of that may not exist.
+    """
+    views = (torch.ops.aten.view.default, torch.ops.aten._unsafe_view.default)
+    found = [n for n in graph.graph.nodes if n.op == "call_function" and n.target in views]
+    for node in found:
+        node.target = torch.ops.aten.reshape.default
+    if found:
+        graph.recompile()
+
+
 def compile_graph(graph: fx.GraphModule, _examples: Sequence = ()) -> Callable[[list], list]:
     """AOTAutograd's compiler: a function of one list of arguments."""
+    _relax_views(graph)
     try:
         parts = split(graph)
     except NotSplit as reason:
