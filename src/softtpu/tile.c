@@ -14,6 +14,26 @@ static void locate(const tt__tile_t *t, int64_t at, int64_t *index) {
   index[0] = at;
 }
 
+// Puts the cursor on a point. Tiles mostly follow one another, and then it is there.
+static void move_to(tt__exec_t *x, int64_t at) {
+  if (x->at != at) locate(x->tile, at, x->index);
+  x->at = at;
+}
+
+// Past n points, without dividing where those lie in one row and the next.
+static void move_on(tt__exec_t *x, int64_t n) {
+  const tt__tile_t *t = x->tile;
+  x->at += n;
+  for (uint32_t d = t->rank - 1; d > 0; d--) {
+    int64_t extent = t->extents[d];
+    x->index[d] += n;
+    if (x->index[d] < extent) return;
+    n = x->index[d] < 2 * extent ? 1 : x->index[d] / extent;
+    x->index[d] -= n * extent;
+  }
+  x->index[0] += n;
+}
+
 // In elements.
 static int64_t place(const tt__tile_t *t, const int64_t *index, const int64_t *strides) {
   int64_t sum = 0;
@@ -52,19 +72,20 @@ static void load_run(const tt__exec_t *x, const tt__leaf_t *leaf, const char *ba
   }
 }
 
-// Fills the leaf's register with points [at, at + n); where they lie together in memory the
-// register is that memory.
-static void load_leaf(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t at, int64_t n) {
+// Fills the leaf's register with n points from the cursor on; where they lie together in memory,
+// or are one element, the register is that memory.
+static void load_leaf(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t n) {
   const tt__tile_t *t = x->tile;
-  int64_t index[TT__TILE_DIMS];
-  locate(t, at, index);
-  int64_t where = place(t, index, leaf->strides), last = t->extents[t->rank - 1];
+  int64_t where = place(t, x->index, leaf->strides), last = t->extents[t->rank - 1];
   char *slot = x->regs[leaf->reg];
-  if (t->row && leaf->kind == TT__LEAF_MEMORY && leaf->strides[t->rank - 1] == 1 &&
-      t->slots[leaf->reg] >= 0) {
+  bool together = t->row && leaf->strides[t->rank - 1] == 1 && t->slots[leaf->reg] >= 0;
+  if ((together || leaf->row) && leaf->kind == TT__LEAF_MEMORY) {
     x->regs[leaf->reg] = x->leaf_base[i] + where * ((int64_t)1 << leaf->size_log2);
     return;
   }
+  if (leaf->row) n = 1;
+  int64_t index[TT__TILE_DIMS];
+  memcpy(index, x->index, sizeof *index * t->rank);
   for (char *to = slot; n > 0;) {
     int64_t run = last - index[t->rank - 1];
     if (run > n) run = n;
@@ -84,7 +105,7 @@ static void store_run(const tt__exec_t *x, const tt__tile_store_t *s, char *to, 
   }
 }
 
-// Points [at, at + n) of a register to their places.
+// n points of a register, from `at`, where the cursor is, to their places.
 static void store_points(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, int64_t at,
                          int64_t n) {
   const tt__tile_t *t = x->tile;
@@ -99,7 +120,7 @@ static void store_points(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, i
     return;
   }
   int64_t index[TT__TILE_DIMS];
-  locate(t, at, index);
+  memcpy(index, x->index, sizeof *index * t->rank);
   int64_t where = place(t, index, s->strides), last = t->extents[t->rank - 1];
   while (n > 0) {
     int64_t run = last - index[t->rank - 1];
@@ -135,6 +156,7 @@ void tt__tile_begin(tt__exec_t *x, const tt__tile_t *t, char *const *in, char *c
                     char *slots) {
   x->tile = t;
   x->kernels = tt__kernels();
+  x->at = -1;
   for (uint32_t r = 0; r < t->reg_count; r++)
     x->regs[r] = slots + (t->slots[r] < 0 ? 0 : t->slots[r]);
   for (uint32_t i = 0; i < t->leaf_count; i++) {
@@ -155,6 +177,7 @@ void tt__tile_begin(tt__exec_t *x, const tt__tile_t *t, char *const *in, char *c
 // Direct stores first: their registers are the output's memory, which instructions then fill.
 void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n) {
   const tt__tile_t *t = x->tile;
+  if (t->cursor) move_to(x, at);
   for (uint32_t i = 0; i < t->store_count; i++) {
     const tt__tile_store_t *s = &t->stores[i];
     if (s->direct) x->regs[s->reg] = x->store_base[i] + (at << s->size_log2);
@@ -165,11 +188,14 @@ void tt__tile_at(tt__exec_t *x, int64_t at, int64_t n) {
     if (leaf->flat)
       x->regs[leaf->reg] = x->leaf_base[i] + (at << leaf->size_log2);
     else
-      load_leaf(x, leaf, i, at, n);
+      load_leaf(x, leaf, i, n);
   }
-  for (uint32_t i = t->once_count; i < t->instr_count; i++) run_instr(x, &t->instrs[i], n);
+  uint32_t next = t->once_count, points = next + t->row_count;
+  for (; next < points; next++) run_instr(x, &t->instrs[next], 1);
+  for (; next < t->instr_count; next++) run_instr(x, &t->instrs[next], n);
   for (uint32_t i = 0; i < t->store_count; i++)
     if (!t->stores[i].direct) store_points(x, &t->stores[i], i, at, n);
+  if (t->cursor) move_on(x, n);
 }
 
 // --- blocks ------------------------------------------------------------------------------------

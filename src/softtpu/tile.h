@@ -37,6 +37,7 @@ typedef struct tt__leaf_s {
   uint8_t kind, size_log2;
   bool flat;   // element x is at offset + x in row-major order of the iteration space
   bool splat;  // the same element everywhere
+  bool row;    // the same element along a row; only where the program has rows
   uint16_t reg;
   uint32_t read;   // which of the step's reads
   int32_t last;    // the last instruction that reads it; INT32_MAX: stored at a tile's end
@@ -51,7 +52,7 @@ typedef struct tt__instr_s {
   tt__map_fn_t fn;  // NULL: `lane` by the reference executor's function
   const struct tt__ref_lane_s *lane;
   uint16_t dst, a, b, c;
-  uint8_t mode;
+  uint8_t mode, operand_count;
 } tt__instr_t;
 
 // What it writes: a register to one of the step's outputs.
@@ -60,7 +61,7 @@ typedef struct tt__tile_store_s {
   uint8_t size_log2;
   bool flat;    // dense and in order: the register may be the output's own memory
   bool direct;  // and is
-  bool splat;   // the register holds one element
+  bool splat;   // the register holds one element, of all points or of a row's
   uint32_t write;
   int32_t def;  // the instruction that writes it; INT32_MAX: copied at a tile's end
   int64_t offset;
@@ -78,9 +79,12 @@ struct tt__tile_s {
   int64_t row;        // a tile ends where a row of so many points does; 0: anywhere
   int32_t block_dim;  // >= 0: tiles are blocks of this dimension and the last one,
   int64_t block;      // so many points along each
-  uint32_t leaf_count, instr_count, once_count, store_count, reg_count;
+  bool cursor;        // something is not flat: an execution keeps the multi-index of its place
+  uint32_t leaf_count, instr_count, once_count, row_count, store_count, reg_count;
   tt__leaf_t *leaves;
-  tt__instr_t *instrs;  // the first once_count run once, on one element
+  // The first once_count run once, on one element; the next row_count so in each tile, since their
+  // operands are the same along a row.
+  tt__instr_t *instrs;
   tt__tile_store_t *stores;
   int32_t *slots;       // byte offset of a register's slot, -1: none
   uint64_t point_cost;  // picoseconds
@@ -90,6 +94,8 @@ struct tt__tile_s {
 typedef struct tt__exec_s {
   const tt__tile_t *tile;
   const tt__kernels_t *kernels;
+  int64_t at;  // the point that `index` belongs to, -1: none
+  int64_t index[TT__TILE_DIMS];
   char *regs[TT__TILE_REGS];
   char *leaf_base[TT__TILE_LEAVES];
   char *store_base[TT__TILE_STORES];

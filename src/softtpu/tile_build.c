@@ -179,6 +179,7 @@ static uint16_t emit(tt__build_t *b, tt__map_fn_t fn, const tt__ref_lane_t *lane
   in->a = operands[0];
   in->b = count > 1 ? operands[1] : operands[0];
   in->c = count > 2 ? operands[2] : operands[0];
+  in->operand_count = (uint8_t)count;
   in->mode = splat ? 0 : mode;
   return dst;
 }

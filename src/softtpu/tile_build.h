@@ -13,7 +13,7 @@ typedef enum reg_kind_e { REG_SLOT, REG_LEAF } reg_kind_t;
 // A register while its program is built: def and last are its life.
 typedef struct reg_s {
   uint8_t bytes, kind;
-  bool splat;
+  bool splat, row;    // one element: of all points, of a row's
   int32_t def, last;  // instructions
 } reg_t;
 

@@ -42,15 +42,59 @@ static bool is_flat(const tt__build_t *b, const int64_t *strides) {
   return true;
 }
 
-// Instructions on single elements first; then who reads and writes what, when. Both parts keep
-// their order, in which operands come before users.
-static uint32_t order(tt__build_t *b) {
+// Rows pay where they are long, or where leaves that are not flat cost more calls to load than
+// there are instructions.
+static bool wants_rows(const tt__build_t *b) {
+  int64_t last = b->extents[b->rank - 1];
+  uint32_t loads = 0;
+  bool stores_flat = true;
+  for (uint32_t i = 0; i < b->leaf_count; i++) loads += !b->leaves[i].flat && !b->leaves[i].splat;
+  for (uint32_t i = 0; i < b->store_count; i++) stores_flat &= b->stores[i].flat;
+  if (last >= 256) return loads > 0 || !stores_flat;
+  return last >= 64 && 2 * loads > b->instr_count;
+}
+
+// Where tiles end with their rows, what does not change along one is one element. A root that a
+// caller reads from its register has all its points.
+static void find_row_values(tt__build_t *b) {
+  for (uint32_t i = 0; i < b->leaf_count; i++) {
+    tt__leaf_t *l = &b->leaves[i];
+    reg_t *reg = &b->regs[l->reg];
+    l->row = !l->splat && l->strides[b->rank - 1] == 0 && reg->last != INT32_MAX;
+    reg->row = l->row;
+  }
+  for (uint32_t i = 0; i < b->instr_count; i++) {
+    tt__instr_t *in = &b->instrs[i];
+    const uint16_t operands[3] = {in->a, in->b, in->c};
+    bool one = true;
+    uint8_t mode = 0;
+    for (uint32_t k = 0; k < in->operand_count; k++) {
+      const reg_t *r = &b->regs[operands[k]];
+      one &= r->splat || r->row;
+      if (r->row) mode |= (uint8_t)(1u << k);
+    }
+    reg_t *dst = &b->regs[in->dst];
+    dst->row = one && !dst->splat && dst->last != INT32_MAX;
+    if (!dst->splat) in->mode = dst->row ? 0 : in->mode | mode;
+  }
+  for (uint32_t i = 0; i < b->store_count; i++) {
+    tt__tile_store_t *s = &b->stores[i];
+    s->splat |= b->regs[s->reg].row;
+  }
+}
+
+// Instructions on single elements first, of all points and then of rows; then who reads and writes
+// what, when. The parts keep their order, in which operands come before users.
+static void order(tt__build_t *b, tt__tile_t *t) {
   tt__instr_t sorted[TT__TILE_INSTRS];
-  uint32_t once = 0, count = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    for (uint32_t i = 0; i < b->instr_count; i++)
-      if (b->regs[b->instrs[i].dst].splat == (pass == 0)) sorted[count++] = b->instrs[i];
-    if (pass == 0) once = count;
+  uint32_t count = 0;
+  for (int pass = 0; pass < 3; pass++) {
+    for (uint32_t i = 0; i < b->instr_count; i++) {
+      const reg_t *dst = &b->regs[b->instrs[i].dst];
+      if ((dst->splat ? 0 : dst->row ? 1 : 2) == pass) sorted[count++] = b->instrs[i];
+    }
+    if (pass == 0) t->once_count = count;
+    if (pass == 1) t->row_count = count - t->once_count;
   }
   memcpy(b->instrs, sorted, sizeof *sorted * count);
   for (uint32_t i = 0; i < count; i++) {
@@ -60,7 +104,6 @@ static uint32_t order(tt__build_t *b) {
     for (int k = 0; k < 3; k++)
       if (b->regs[used[k]].last < (int32_t)i) b->regs[used[k]].last = (int32_t)i;
   }
-  return once;
 }
 
 // A dimension along which a leaf is dense that is not the last: tiles become square blocks. Not for
@@ -97,7 +140,7 @@ static uint32_t assign_slots(tt__build_t *b, const bool *direct, uint32_t once, 
       const reg_t *reg = &b->regs[r];
       bool starts =
           i == (int32_t)once - 1 ? reg->kind == REG_LEAF : reg->def == i && reg->kind == REG_SLOT;
-      if (!starts || reg->splat || direct[r]) continue;
+      if (!starts || reg->splat || reg->row || direct[r]) continue;
       uint32_t s = 0;
       while (s < count && !(slots[s].free && slots[s].bytes == reg->bytes)) s++;
       if (s == count) slots[count++] = (slot_t){reg->bytes, false};
@@ -122,9 +165,10 @@ static int64_t tile_step(uint64_t width, uint64_t touched, size_t available) {
   return step;
 }
 
-// Registers that are memory (flat leaves, flat stores) need no slot. Sets step, block and the
-// slots' offsets; block_dim -2 says that blocks do not fit the scratch.
-static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
+// Registers that are memory (flat leaves, flat stores) need no slot, those of one element a small
+// one. Sets step, block and the slots' offsets; block_dim -2 says that blocks do not fit the
+// scratch.
+static void place_slots(tt__build_t *b, tt__tile_t *t) {
   static const uint32_t align = 64;
   bool direct[TT__TILE_REGS] = {false};
   for (uint32_t i = 0; i < b->leaf_count; i++)
@@ -138,11 +182,11 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
   }
   slot_t slots[TT__TILE_REGS];
   int32_t slot_of[TT__TILE_REGS];
-  uint32_t count = assign_slots(b, direct, once, slots, slot_of);
+  uint32_t count = assign_slots(b, direct, t->once_count, slots, slot_of);
   size_t top = 0;
   for (uint32_t r = 0; r < b->reg_count; r++) {
     t->slots[r] = -1;
-    if (!b->regs[r].splat || b->regs[r].kind != REG_SLOT) continue;
+    if (!b->regs[r].row && !(b->regs[r].splat && b->regs[r].kind == REG_SLOT)) continue;
     t->slots[r] = (int32_t)top;
     top += 16;
   }
@@ -151,7 +195,7 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
   for (uint32_t s = 0; s < count; s++) width += slots[s].bytes;
   uint64_t touched = width;
   for (uint32_t i = 0; i < b->leaf_count; i++)
-    if (!b->leaves[i].splat) touched += UINT64_C(1) << b->leaves[i].size_log2;
+    if (!b->leaves[i].splat && !b->leaves[i].row) touched += UINT64_C(1) << b->leaves[i].size_log2;
   for (uint32_t i = 0; i < b->store_count; i++) touched += UINT64_C(1) << b->stores[i].size_log2;
   t->step = tile_step(width, touched, TT__TILE_SCRATCH - top - count * align);
   if (t->block_dim >= 0) {
@@ -169,65 +213,70 @@ static void place_slots(tt__build_t *b, tt__tile_t *t, uint32_t once) {
     if (slot_of[r] >= 0) t->slots[r] = (int32_t)offset[slot_of[r]];
 }
 
-// Where something is not flat, tiles that end with their row let leaves that are dense along it be
-// read in place. Long rows are cut in equal parts.
-static void choose_row(const tt__build_t *b, tt__tile_t *t) {
-  int64_t last = b->extents[b->rank - 1];
-  bool all_flat = true;
-  for (uint32_t i = 0; i < b->leaf_count; i++) all_flat &= b->leaves[i].flat || b->leaves[i].splat;
-  for (uint32_t i = 0; i < b->store_count; i++) all_flat &= b->stores[i].flat;
-  t->row = 0;
-  if (all_flat || last < 256 || t->block_dim >= 0) return;
-  t->row = last;
-  if (last > t->step) {
-    int64_t parts = (last + t->step - 1) / t->step;
-    t->step = (last + parts - 1) / parts;
-  }
+// Long rows are cut in equal parts.
+static void fit_step(tt__tile_t *t) {
+  if (t->row <= t->step) return;
+  int64_t parts = (t->row + t->step - 1) / t->step;
+  t->step = (t->row + parts - 1) / parts;
 }
 
 // Picoseconds a point: bytes computed, loaded (dearer where a leaf is not flat) and stored.
-static uint64_t point_cost(const tt__build_t *b, uint32_t once) {
+static uint64_t point_cost(const tt__build_t *b, const tt__tile_t *t) {
   uint64_t cost = b->cost + 20;
-  for (uint32_t i = once; i < b->instr_count; i++) cost += 15u * b->regs[b->instrs[i].dst].bytes;
+  for (uint32_t i = t->once_count + t->row_count; i < b->instr_count; i++)
+    cost += 15u * b->regs[b->instrs[i].dst].bytes;
   for (uint32_t i = 0; i < b->leaf_count; i++) {
     const tt__leaf_t *l = &b->leaves[i];
-    if (!l->splat) cost += (l->flat ? 30u : 90u) << l->size_log2;
+    if (!l->splat && !l->row) cost += (l->flat ? 30u : 90u) << l->size_log2;
   }
   for (uint32_t i = 0; i < b->store_count; i++) cost += 40u << b->stores[i].size_log2;
   return cost;
 }
 
-tt__tile_t *tt__tile_finish(tt__build_t *b) {
-  tt_arena_t *arena = b->p->arena;
-  uint32_t once = order(b);
-  merge_dims(b);
+static void find_flat(tt__build_t *b, tt__tile_t *t) {
   for (uint32_t i = 0; i < b->leaf_count; i++) {
     tt__leaf_t *l = &b->leaves[i];
     l->flat = l->kind == TT__LEAF_MEMORY && !l->splat && is_flat(b, l->strides);
+    t->cursor |= !l->flat && !l->splat;
   }
-  for (uint32_t i = 0; i < b->store_count; i++)
+  for (uint32_t i = 0; i < b->store_count; i++) {
     b->stores[i].flat = is_flat(b, b->stores[i].strides);
+    t->cursor |= !b->stores[i].flat;
+  }
+}
+
+// Instructions in their order, every register at its place.
+static void arrange(tt__build_t *b, tt__tile_t *t) {
+  t->block_dim = find_block_dim(b);
+  if (t->block_dim < 0 && wants_rows(b)) t->row = b->extents[b->rank - 1];
+  if (t->row) find_row_values(b);
+  order(b, t);
+  place_slots(b, t);
+  if (t->block_dim == -2) {
+    t->block_dim = -1;
+    place_slots(b, t);
+  }
+  fit_step(t);
+  for (uint32_t i = 0; i < b->leaf_count; i++) b->leaves[i].last = b->regs[b->leaves[i].reg].last;
+}
+
+tt__tile_t *tt__tile_finish(tt__build_t *b) {
+  tt_arena_t *arena = b->p->arena;
   tt__tile_t *t = tt_arena_zeroed(arena, sizeof *t);
   if (!t) return NULL;
   t->slots = TT_ARENA_ARRAY(arena, int32_t, b->reg_count + 1);
   if (!t->slots) return NULL;
-  t->block_dim = find_block_dim(b);
-  place_slots(b, t, once);
-  if (t->block_dim == -2) {
-    t->block_dim = -1;
-    place_slots(b, t, once);
-  }
+  merge_dims(b);
+  find_flat(b, t);
+  arrange(b, t);
   t->rank = b->rank;
   t->total = b->total;
   memcpy(t->extents, b->extents, sizeof t->extents);
-  choose_row(b, t);
-  for (uint32_t i = 0; i < b->leaf_count; i++) b->leaves[i].last = b->regs[b->leaves[i].reg].last;
-  t->once_count = once;
   t->instr_count = b->instr_count;
   t->leaf_count = b->leaf_count;
   t->store_count = b->store_count;
   t->reg_count = b->reg_count;
-  t->point_cost = point_cost(b, once);
+  t->point_cost = point_cost(b, t);
   t->instrs = tt_arena_copy(arena, b->instrs, sizeof *b->instrs * b->instr_count);
   t->leaves = tt_arena_copy(arena, b->leaves, sizeof *b->leaves * b->leaf_count);
   t->stores = tt_arena_copy(arena, b->stores, sizeof *b->stores * b->store_count);
