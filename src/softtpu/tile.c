@@ -41,35 +41,73 @@ static int64_t place(const tt__tile_t *t, const int64_t *index, const int64_t *s
   return sum;
 }
 
-// Steps to the start of the next row of the last dimension.
-static void next_row(const tt__tile_t *t, const int64_t *strides, int64_t *index, int64_t *where) {
-  uint32_t d = t->rank - 1;
-  *where -= index[d] * strides[d];
-  index[d] = 0;
-  while (d-- > 0) {
-    *where += strides[d];
-    if (++index[d] < t->extents[d] || d == 0) return;
-    *where -= t->extents[d] * strides[d];
-    index[d] = 0;
-  }
+// A walk over points in order, run by run: a run is some rows from their starts, or one row's part.
+typedef struct walk_s {
+  const tt__tile_t *tile;
+  const int64_t *strides;
+  int64_t index[TT__TILE_DIMS];
+  int64_t where;    // in elements, of the run's first point
+  int64_t left;     // points, the run's included
+  int64_t rows, n;  // the run: so many rows of n points
+} walk_t;
+
+// From a row to the one below it, in elements.
+static int64_t above(const tt__tile_t *t, const int64_t *strides) {
+  return t->rank > 1 ? strides[t->rank - 2] : 0;
 }
 
-// n points along the last dimension, by the cheapest kernel for the stride.
-static void load_run(const tt__exec_t *x, const tt__leaf_t *leaf, const char *base, int64_t where,
-                     int64_t n, char *to) {
+static void take_run(walk_t *w) {
+  const tt__tile_t *t = w->tile;
+  uint32_t last = t->rank - 1;
+  w->n = t->extents[last] - w->index[last];
+  w->rows = 1;
+  if (w->n > w->left) w->n = w->left;
+  if (last == 0 || w->n < t->extents[last]) return;
+  w->rows = t->extents[last - 1] - w->index[last - 1];
+  if (w->rows > w->left / w->n) w->rows = w->left / w->n;
+}
+
+// n points from the cursor on.
+static walk_t walk_from(const tt__exec_t *x, const int64_t *strides, int64_t n) {
+  walk_t w = {.tile = x->tile, .strides = strides, .left = n};
+  memcpy(w.index, x->index, sizeof *w.index * x->tile->rank);
+  w.where = place(x->tile, w.index, strides);
+  take_run(&w);
+  return w;
+}
+
+// The next run begins at a row's start.
+static void walk_on(walk_t *w) {
+  const tt__tile_t *t = w->tile;
+  w->left -= w->rows * w->n;
+  if (w->left == 0) return;
+  uint32_t d = t->rank - 1;
+  w->where -= w->index[d] * w->strides[d];
+  w->index[d] = 0;
+  int64_t steps = w->rows;
+  while (d-- > 0) {
+    w->where += steps * w->strides[d];
+    w->index[d] += steps;
+    if (w->index[d] < t->extents[d] || d == 0) break;
+    w->where -= t->extents[d] * w->strides[d];
+    w->index[d] = 0;
+    steps = 1;
+  }
+  take_run(w);
+}
+
+// `rows` rows of n points along the last dimension, row_stride apart, one after another into `to`.
+static void load_rows(const tt__exec_t *x, const tt__leaf_t *leaf, const char *base, int64_t where,
+                      int64_t rows, int64_t n, int64_t row_stride, char *to) {
   int64_t stride = leaf->strides[x->tile->rank - 1];
-  if (leaf->kind == TT__LEAF_IOTA) {
-    x->kernels->count(n, (int64_t *)(void *)to, leaf->offset + where, stride);
+  if (leaf->kind == TT__LEAF_MEMORY) {
+    const char *from = base + where * ((int64_t)1 << leaf->size_log2);
+    x->kernels->rows[leaf->size_log2](rows, n, to, n, from, row_stride, stride);
     return;
   }
-  const char *from = base + where * ((int64_t)1 << leaf->size_log2);
-  if (stride == 1) {
-    memcpy(to, from, (size_t)n << leaf->size_log2);
-  } else if (stride == 0) {
-    x->kernels->fill[leaf->size_log2](n, to, from);
-  } else {
-    x->kernels->load[leaf->size_log2](n, to, from, stride);
-  }
+  for (int64_t r = 0; r < rows; r++)
+    x->kernels->count(n, (int64_t *)(void *)to + r * n, leaf->offset + where + r * row_stride,
+                      stride);
 }
 
 // Fills the leaf's register with n points from the cursor on; where they lie together in memory,
@@ -83,25 +121,28 @@ static void load_leaf(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t
     x->regs[leaf->reg] = x->leaf_base[i] + where * ((int64_t)1 << leaf->size_log2);
     return;
   }
-  if (leaf->row) n = 1;
-  int64_t index[TT__TILE_DIMS];
-  memcpy(index, x->index, sizeof *index * t->rank);
-  for (char *to = slot; n > 0;) {
-    int64_t run = last - index[t->rank - 1];
-    if (run > n) run = n;
-    load_run(x, leaf, x->leaf_base[i], where, run, to);
-    to += run << leaf->size_log2;
-    n -= run;
-    if (n > 0) next_row(t, leaf->strides, index, &where);
+  walk_t w = walk_from(x, leaf->strides, leaf->row ? 1 : n);
+  for (char *to = slot; w.left > 0; walk_on(&w)) {
+    load_rows(x, leaf, x->leaf_base[i], w.where, w.rows, w.n, above(t, leaf->strides), to);
+    to += (w.rows * w.n) << leaf->size_log2;
   }
 }
 
-static void store_run(const tt__exec_t *x, const tt__tile_store_t *s, char *to, const char *from,
-                      int64_t n, int64_t stride) {
+// `rows` rows of n points, one after another in `from`, to rows row_stride apart.
+static void store_rows(const tt__exec_t *x, const tt__tile_store_t *s, char *to, const char *from,
+                       int64_t rows, int64_t n, int64_t row_stride) {
+  int64_t size = (int64_t)1 << s->size_log2, stride = s->strides[x->tile->rank - 1];
+  tt__rows_fn_t copy = x->kernels->rows[s->size_log2];
   if (stride == 1) {
-    memcpy(to, from, (size_t)n << s->size_log2);
-  } else {
-    x->kernels->store[s->size_log2](n, to, from, stride);
+    copy(rows, n, to, row_stride, from, s->splat ? 0 : n, !s->splat);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r++) {
+    char *row = to + r * row_stride * size;
+    if (s->splat)
+      copy(n, 1, row, stride, from, 0, 0);
+    else
+      x->kernels->store[s->size_log2](n, row, from + r * n * size, stride);
   }
 }
 
@@ -112,30 +153,13 @@ static void store_points(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, i
   const char *from = x->regs[s->reg];
   char *base = x->store_base[i];
   if (s->flat) {
-    char *to = base + (at << s->size_log2);
-    if (s->splat)
-      x->kernels->fill[s->size_log2](n, to, from);
-    else
-      memcpy(to, from, (size_t)n << s->size_log2);
+    store_rows(x, s, base + (at << s->size_log2), from, 1, n, 0);
     return;
   }
-  int64_t index[TT__TILE_DIMS];
-  memcpy(index, x->index, sizeof *index * t->rank);
-  int64_t where = place(t, index, s->strides), last = t->extents[t->rank - 1];
-  while (n > 0) {
-    int64_t run = last - index[t->rank - 1];
-    if (run > n) run = n;
-    char *to = base + where * ((int64_t)1 << s->size_log2);
-    if (s->splat) {
-      for (int64_t k = 0; k < run; k++)
-        memcpy(to + (k * s->strides[t->rank - 1]) * ((int64_t)1 << s->size_log2), from,
-               (size_t)1 << s->size_log2);
-    } else {
-      store_run(x, s, to, from, run, s->strides[t->rank - 1]);
-      from += run << s->size_log2;
-    }
-    n -= run;
-    if (n > 0) next_row(t, s->strides, index, &where);
+  for (walk_t w = walk_from(x, s->strides, n); w.left > 0; walk_on(&w)) {
+    store_rows(x, s, base + w.where * ((int64_t)1 << s->size_log2), from, w.rows, w.n,
+               above(t, s->strides));
+    if (!s->splat) from += (w.rows * w.n) << s->size_log2;
   }
 }
 
@@ -214,19 +238,14 @@ static void load_block(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_
       x->kernels->store[leaf->size_log2](rows, slot + c * size, from + c * right * size, columns);
     return;
   }
-  for (int64_t r = 0; r < rows; r++)
-    load_run(x, leaf, x->leaf_base[i], where + r * down, columns, slot + r * columns * size);
+  load_rows(x, leaf, x->leaf_base[i], where, rows, columns, down, slot);
 }
 
 static void store_block(tt__exec_t *x, const tt__tile_store_t *s, uint32_t i, const int64_t *index,
                         int64_t rows, int64_t columns) {
   const tt__tile_t *t = x->tile;
-  int64_t size = (int64_t)1 << s->size_log2;
-  int64_t down = s->strides[t->block_dim], right = s->strides[t->rank - 1];
-  char *to = x->store_base[i] + place(t, index, s->strides) * size;
-  const char *from = x->regs[s->reg];
-  for (int64_t r = 0; r < rows; r++)
-    store_run(x, s, to + r * down * size, from + r * columns * size, columns, right);
+  char *to = x->store_base[i] + place(t, index, s->strides) * ((int64_t)1 << s->size_log2);
+  store_rows(x, s, to, x->regs[s->reg], rows, columns, s->strides[t->block_dim]);
 }
 
 // Transposes read columns and write rows: a square block uses whole cache lines of both.

@@ -35,6 +35,10 @@ typedef void (*tt__map_fn_t)(int64_t n, void *dst, const void *a, const void *b,
 // dst[i] = src[i * stride] (load), dst[i * stride] = src[i] (store); strides in elements, negative
 // or zero as well. The arrays do not overlap.
 typedef void (*tt__stride_fn_t)(int64_t n, void *dst, const void *src, int64_t stride);
+// dst[r * dst_row + i] = src[r * src_row + i * src_stride] for `rows` rows of n elements; strides
+// in elements, any. The arrays do not overlap.
+typedef void (*tt__rows_fn_t)(int64_t rows, int64_t n, void *dst, int64_t dst_row, const void *src,
+                              int64_t src_row, int64_t src_stride);
 // One row into a row of accumulators: acc[i] = acc[i] op src[i].
 typedef void (*tt__fold_fn_t)(int64_t n, void *acc, const void *src);
 // `rows` rows of n elements each, one after another, into acc[rows]: each accumulator takes its
@@ -79,6 +83,7 @@ typedef struct tt__kernels_s {
   tt__map_fn_t to_pred[TT__LANE_COUNT];
   tt__map_fn_t widen[TT__HALF_COUNT], narrow[TT__HALF_COUNT], round[TT__HALF_COUNT];
   tt__stride_fn_t load[TT__SIZE_COUNT], store[TT__SIZE_COUNT];
+  tt__rows_fn_t rows[TT__SIZE_COUNT];
   void (*fill[TT__SIZE_COUNT])(int64_t n, void *dst, const void *value);
   void (*count)(int64_t n, int64_t *dst, int64_t start, int64_t step);
   // Sums and products of floats accumulate in double, everything else in its own type.

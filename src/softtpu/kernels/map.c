@@ -133,23 +133,43 @@ typedef uint16_t raw16_t __attribute__((may_alias));
 typedef uint32_t raw32_t __attribute__((may_alias));
 typedef uint64_t raw64_t __attribute__((may_alias));
 
+// From here on a call of memcpy costs less than a loop.
+enum { CALL_BYTES = 1024 };
+
 // may_alias types: the arrays hold whatever has that size.
-#define MOVES(size, T)                                                            \
-  SELECT(select_##size, T)                                                        \
-  static void load_##size(int64_t n, void *d_, const void *s_, int64_t stride) {  \
-    T *d = d_;                                                                    \
-    const T *s = s_;                                                              \
-    for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];                         \
-  }                                                                               \
-  static void store_##size(int64_t n, void *d_, const void *s_, int64_t stride) { \
-    T *d = d_;                                                                    \
-    const T *s = s_;                                                              \
-    for (int64_t i = 0; i < n; i++) d[i * stride] = s[i];                         \
-  }                                                                               \
-  static void fill_##size(int64_t n, void *d_, const void *value) {               \
-    T *d = d_;                                                                    \
-    T x = *(const T *)value;                                                      \
-    for (int64_t i = 0; i < n; i++) d[i] = x;                                     \
+#define MOVES(size, T)                                                                      \
+  SELECT(select_##size, T)                                                                  \
+  static void load_##size(int64_t n, void *d_, const void *s_, int64_t stride) {            \
+    T *d = d_;                                                                              \
+    const T *s = s_;                                                                        \
+    for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];                                   \
+  }                                                                                         \
+  static void store_##size(int64_t n, void *d_, const void *s_, int64_t stride) {           \
+    T *d = d_;                                                                              \
+    const T *s = s_;                                                                        \
+    for (int64_t i = 0; i < n; i++) d[i * stride] = s[i];                                   \
+  }                                                                                         \
+  static void fill_##size(int64_t n, void *d_, const void *value) {                         \
+    T *d = d_;                                                                              \
+    T x = *(const T *)value;                                                                \
+    for (int64_t i = 0; i < n; i++) d[i] = x;                                               \
+  }                                                                                         \
+  static void rows_##size(int64_t rows, int64_t n, void *d_, int64_t d_row, const void *s_, \
+                          int64_t s_row, int64_t stride) {                                  \
+    for (int64_t r = 0; r < rows; r++) {                                                    \
+      T *d = (T *)d_ + r * d_row;                                                           \
+      const T *s = (const T *)s_ + r * s_row;                                               \
+      if (stride == 1 && n * (int64_t)sizeof(T) >= CALL_BYTES) {                            \
+        memcpy(d, s, sizeof(T) * (size_t)n);                                                \
+      } else if (stride == 1) {                                                             \
+        TT__IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[i];                              \
+      } else if (stride == 0) {                                                             \
+        T x = *s;                                                                           \
+        for (int64_t i = 0; i < n; i++) d[i] = x;                                           \
+      } else {                                                                              \
+        TT__IVDEP for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];                     \
+      }                                                                                     \
+    }                                                                                       \
   }
 
 MOVES(0, raw8_t)
@@ -207,7 +227,8 @@ static void count(int64_t n, int64_t *dst, int64_t start, int64_t step) {
   k->select[size] = select_##size; \
   k->load[size] = load_##size;     \
   k->store[size] = store_##size;   \
-  k->fill[size] = fill_##size;
+  k->fill[size] = fill_##size;     \
+  k->rows[size] = rows_##size;
 
 void TT__AT_LEVEL(tt__kernels_map)(tt__kernels_t *k) {
   SET_INTS(uint8_t, int8_t, TT__LANE_U8, TT__LANE_S8)
