@@ -45,6 +45,24 @@ static bool keeps_order(const tt_type_t *x, const int64_t *permutation) {
   return true;
 }
 
+// Of a concatenation that nobody else reads: the transposed parts, joined. Views of parts cost
+// nothing, and the whole is written in the order in which it is read.
+static bool transpose_of_concat(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
+  const tt_node_t *concat = tt__rewrite_is(rw, node->operands[0], TT_OP_CONCATENATE);
+  if (!concat || concat->parent != rw->build.block ||
+      !tt__rewrite_single_use(rw, node->operands[0]))
+    return false;
+  const int64_t *permutation = tt__rewrite_ints(node, TT_ATTR_PERMUTATION);
+  int64_t from = tt_node_int(concat, TT_ATTR_DIMENSION, 0), to = 0;
+  while (permutation[to] != from) to++;
+  tt_value_t *parts = TT_ARENA_ARRAY(&rw->graph->arena, tt_value_t, concat->operand_count);
+  if (!parts) return false;
+  for (uint32_t i = 0; i < concat->operand_count; i++)
+    parts[i] = tt_emit_transpose(&rw->build, concat->operands[i], permutation);
+  *out = tt_emit_concat(&rw->build, parts, concat->operand_count, to);
+  return true;
+}
+
 // A transpose that moves only dimensions of size 1 is a reshape, which later rules and the planner
 // take for free; two in a row are one.
 static bool transpose(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
@@ -73,7 +91,7 @@ static bool transpose(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out)
     *out = tt_emit_broadcast_in_dim(&rw->build, inner->operands[0], to->rank, to->dims, moved);
     return true;
   }
-  return splat(rw, node, out);
+  return transpose_of_concat(rw, node, out) || splat(rw, node, out);
 }
 
 // Where each dimension of x is in `reshaped`, which only has more dimensions of size 1.
