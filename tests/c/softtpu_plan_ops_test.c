@@ -333,5 +333,37 @@ TEST(rows_run_in_bands) {
   tt_graph_destroy(graph);
 }
 
-TEST_MAIN(kernels_are_chosen, rows_run_in_bands, arg_reductions, sorts, windows,
-          gathers_and_scatters, convolutions, large_reductions, matrix_products, attention_shapes)
+// What is the same along a row: read from memory, counted, computed, chosen by, stored and reduced;
+// rows longer than a tile, too short to be worth it, and seen through transposes.
+TEST(rows_share_elements) {
+  static const int64_t shapes[][2] = {{40, 128}, {7, 300}, {3, 9000}, {64, 64}, {100, 33}};
+  static const tt_dtype_t dtypes[] = {TT_F32, TT_BF16, TT_S32, TT_F64};
+  for (int s = 0; s < 5; s++)
+    for (int t = 0; t < 4; t++) {
+      const int64_t *shape = shapes[s];
+      tt_dtype_t d = dtypes[t];
+      start();
+      tt_value_t x = argument(d, 2, shape), row = argument(d, 1, shape);
+      tt_value_t column = argument(d, 1, shape + 1),
+                 flipped = argument(d, 2, DIMS(shape[1], shape[0]));
+      tt_value_t chosen = argument(TT_I1, 1, shape);
+      row = tt_emit_binary(&build, TT_OP_ADD, row, tt_emit_iota(&build, d, 1, shape, 0));
+      row = tt_emit_binary(&build, TT_OP_MULTIPLY, row, row);
+      tt_value_t wide = tt_emit_broadcast_in_dim(&build, row, 2, shape, DIMS(0));
+      chosen = tt_emit_broadcast_in_dim(&build, chosen, 2, shape, DIMS(0));
+      column = tt_emit_broadcast_in_dim(&build, column, 2, shape, DIMS(1));
+      tt_value_t counter = tt_emit_iota(&build, d, 2, shape, 0), out[4];
+      tt_value_t y = tt_emit_binary(&build, TT_OP_SUBTRACT, x, wide);
+      y = tt_emit_binary(&build, TT_OP_ADD, y, tt_emit_binary(&build, TT_OP_ADD, counter, column));
+      out[0] = tt_emit_select(&build, chosen, y, wide);
+      out[1] = tt_emit_binary(&build, TT_OP_ADD, wide, counter);
+      out[2] = tt_emit_reduce(&build, TT_OP_MAXIMUM, out[1], DIMS(1), 1, false);
+      flipped = tt_emit_transpose(&build, flipped, DIMS(1, 0));
+      out[3] = tt_emit_binary(&build, TT_OP_ADD, flipped, wide);
+      finish(out, 4, 1, false);
+    }
+}
+
+TEST_MAIN(kernels_are_chosen, rows_run_in_bands, rows_share_elements, arg_reductions, sorts,
+          windows, gathers_and_scatters, convolutions, large_reductions, matrix_products,
+          attention_shapes)
