@@ -140,12 +140,6 @@ def _rrelu(self, noise, lower=0.125, upper=1 / 3, training=False, generator=None
     return result
 
 
-@composes("_nested_tensor_from_mask_left_aligned")
-def _left_aligned(t: Tensor, mask: Tensor) -> bool:
-    # The device has no nested tensors: PyTorch's encoder then keeps to padded ones.
-    return False
-
-
 @composes("_fused_sdp_choice")
 def _attention_choice(query, key, value, *rest, **options) -> int:
     return 0  # SDPBackend.MATH: the device fuses attention by itself

@@ -4,14 +4,18 @@ import torch
 
 _library = torch.library.Library("aten", "IMPL")
 # PyTorch's one raises for the first two, asks a left-out bias for its device in the third, gives a
-# vector of labels a loss of one element, unlike its kernels, in the fourth, and takes only bfloat16
-# in the last.
+# vector of labels a loss of one element, unlike its kernels, in the fourth, takes only bfloat16 in
+# the fifth, and lays out the results of the others unlike its kernels.
 _REPLACE = {
     "convolution_overrideable",
     "convolution_backward_overrideable",
     "_thnn_fused_lstm_cell",
     "multilabel_margin_loss_forward",
     "_grouped_mm",
+    "roll",
+    "index_fill",
+    "log_sigmoid_forward",
+    "rrelu_with_noise",
 }
 
 
@@ -160,6 +164,31 @@ def _aminmax_dim(self, dim, keepdim=False):
         if not keepdim:
             del sizes[dim]
     return self.new_empty(sizes), self.new_empty(sizes)
+
+
+for _name in ("index_fill.int_Scalar", "index_fill.int_Tensor"):
+    _meta(_name)(_like)
+
+
+@_meta("rrelu_with_noise")
+def _contiguous_like(self, *rest, **options):
+    return self.new_empty(self.shape)
+
+
+@_meta("log_sigmoid_forward")
+def _log_sigmoid(self):
+    return self.new_empty(self.shape), self.new_empty(self.shape)
+
+
+@_meta("roll")
+def _roll(self, shifts, dims=()):
+    if len(dims) != len(shifts) and not (len(dims) == 0 and len(shifts) == 1):
+        raise RuntimeError(
+            f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
+        )
+    if not dims:  # of the elements in a row
+        return self.new_empty(self.shape)
+    return self.new_empty(self.shape).to(memory_format=_channels_last(self))
 
 
 def _changes_in_place(*lists, **options):

@@ -1,6 +1,6 @@
 """Kernels of sparse COO tensors that PyTorch writes once a device, made of the device's own ops.
 
-The rest of the family is written in terms of other ops already: ``bridge/sparse_ops.inc`` lists it.
+The rest of the family is written in terms of other ops already: ``bridge/layout_ops.inc`` lists it.
 """
 
 import math

@@ -16,7 +16,8 @@ static tt_value_t integer_scalar(tt_build_t *b, tt_dtype_t dtype, int64_t value)
   return tt_emit_splat_int(b, dtype, 0, NULL, value);
 }
 
-tt_value_t tt__index_ready(tt_lower_t *L, tt_value_t index, int64_t dim, int64_t size, bool wrap) {
+tt_value_t tt__index_ready(tt_lower_t *L, tt_value_t index, int64_t dim, int64_t size, bool wrap,
+                           tt_code_t code) {
   tt_build_t *b = L->b;
   if (!tt_dtype_is_int(tt_build_dtype(b, index))) {
     tt_lower_unsupported(L, "indices of type %s", tt_dtype_text(tt_build_dtype(b, index)));
@@ -31,9 +32,9 @@ tt_value_t tt__index_ready(tt_lower_t *L, tt_value_t index, int64_t dim, int64_t
   const uint32_t rank = tt__rank(b, index);
   int64_t dims[TT_MAX_RANK];
   for (uint32_t i = 0; i < rank; i++) dims[i] = i;
-  tt_lower_check(L, rank ? tt_emit_reduce(b, TT_OP_AND, inside, dims, rank, false) : inside,
-                 TT_INDEX, "index is out of bounds for dimension %lld with size %lld",
-                 (long long)dim, (long long)size);
+  tt_lower_check(L, rank ? tt_emit_reduce(b, TT_OP_AND, inside, dims, rank, false) : inside, code,
+                 "index is out of bounds for dimension %lld with size %lld", (long long)dim,
+                 (long long)size);
   if (wrap) {
     index =
         tt_emit_select(b, tt__lt(b, index, integer_scalar(b, d, 0)), tt__add(b, index, end), index);
@@ -111,7 +112,7 @@ static bool advanced_read(tt_lower_t *L, uint32_t arg, const tt_tensor_t *self, 
   for (uint32_t i = 0; i < a->count; i++) {
     const uint32_t dim = (uint32_t)a->dims[i];
     const tt_value_t v = tt_lower_list_tensor(L, arg, dim);
-    parts[i] = tt__index_ready(L, v, dim, self->sizes[dim], true);
+    parts[i] = tt__index_ready(L, v, dim, self->sizes[dim], true, TT_INDEX);
     parts[i] = tt_emit_broadcast_to(b, parts[i], a->rank, a->sizes);
     parts[i] = tt_emit_reshape(b, parts[i], a->rank + 1, column);
     wide = wide || self->sizes[dim] > INT32_MAX;
@@ -226,7 +227,7 @@ TT_LOWER0(take) {
     tt_lower_return(L, 0, tt_emit_splat(b, (tt_dtype_t)out->dtype, out->rank, out->sizes, 0));
     return;
   }
-  const tt_value_t index = tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true);
+  const tt_value_t index = tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true, TT_INDEX);
   tt_lower_return(L, 0, tt_emit_take(b, tt__flatten(b, tt_lower_tensor(L, 0)), index, 0));
 }
 
@@ -245,7 +246,8 @@ TT_LOWER0(put) {
     TT__FAIL(L, INDEX, "put_(): cannot put elements into an empty tensor");
     return;
   }
-  const tt_value_t at = tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true));
+  const tt_value_t at =
+      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, n, true, TT_INDEX));
   const tt_value_t r = tt_emit_put(b, tt__flatten(b, tt_lower_tensor_as(L, 0, d)), at,
                                    tt__flatten(b, tt_lower_tensor_as(L, 2, d)), 0,
                                    accumulate ? TT_OP_ADD : TT_OP_COUNT);

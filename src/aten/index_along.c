@@ -19,7 +19,8 @@ TT_LOWER0(gather) {
     tt_lower_return(L, 0, tt_emit_splat(b, (tt_dtype_t)out->dtype, out->rank, out->sizes, 0));
     return;
   }
-  const tt_value_t index = tt__index_ready(L, raw, dim, size_along(self, dim), false);
+  const tt_value_t index =
+      tt__index_ready(L, raw, dim, size_along(self, dim), false, TT_INVALID_ARGUMENT);
   tt_lower_return(L, 0, tt__reshape_out(L, 0, tt_emit_take_along(b, x, index, dim)));
 }
 
@@ -70,7 +71,7 @@ static bool scatter_operands(tt_lower_t *L, uint32_t src, tt_dtype_t d, int64_t 
   const tt_tensor_t *self = tt_lower_meta(L, 0), *index = tt_lower_meta(L, 2);
   static const int64_t zeros[TT_MAX_RANK] = {0};
   const tt_value_t raw = tt__at_least_1d(b, tt_lower_tensor(L, 2));
-  *out_index = tt__index_ready(L, raw, dim, size_along(self, dim), false);
+  *out_index = tt__index_ready(L, raw, dim, size_along(self, dim), false, TT_INVALID_ARGUMENT);
   const tt_type_t *shape = tt_build_type(b, raw);
   if (!tt_lower_is_tensor(L, src)) {
     *out_updates = tt__fill_like(b, raw, tt_lower_scalar(L, src, d));
@@ -142,7 +143,7 @@ TT_LOWER0(index_select) {
     tt_lower_return(L, 0, tt_emit_splat(b, (tt_dtype_t)out->dtype, out->rank, out->sizes, 0));
     return;
   }
-  const tt_value_t index = tt__index_ready(L, raw, dim, size_along(self, dim), false);
+  const tt_value_t index = tt__index_ready(L, raw, dim, size_along(self, dim), false, TT_INDEX);
   const tt_value_t x = tt__at_least_1d(b, tt_lower_tensor(L, 0));
   tt_lower_return(L, 0, tt__reshape_out(L, 0, tt_emit_take(b, x, index, dim)));
 }
@@ -154,7 +155,7 @@ static void slice_operands(tt_lower_t *L, tt_dtype_t d, int64_t dim, tt_value_t 
   const tt_tensor_t *self = tt_lower_meta(L, 0);
   const tt_value_t raw = tt__at_least_1d(b, tt_lower_tensor(L, 2));
   int64_t dims[TT_MAX_RANK] = {1};
-  *out_index = tt__index_ready(L, raw, dim, size_along(self, dim), false);
+  *out_index = tt__index_ready(L, raw, dim, size_along(self, dim), false, TT_INDEX);
   for (uint32_t i = 0; i < self->rank; i++) dims[i] = self->sizes[i];
   dims[dim] = tt__dim(b, raw, 0);
   *out_source = tt_emit_reshape(b, tt_lower_tensor_as(L, 3, d), self->rank ? self->rank : 1, dims);
@@ -216,7 +217,7 @@ TT_LOWER0(index_fill) {
     return;
   }
   const tt_value_t raw = tt__at_least_1d(b, tt_lower_tensor(L, 2));
-  const tt_value_t index = tt__index_ready(L, raw, dim, size_along(self, dim), true);
+  const tt_value_t index = tt__index_ready(L, raw, dim, size_along(self, dim), true, TT_INDEX);
   const int64_t size[] = {size_along(self, dim)};
   // Where any index names the slice, the value: cheaper than writing slices.
   const tt_value_t count[] = {tt_emit_splat(b, TT_I1, 1, size, 0),

@@ -5,7 +5,8 @@
 TT_LOWER0(embedding) {
   tt_build_t *b = L->b;
   const tt_tensor_t *weight = tt_lower_meta(L, 0);
-  const tt_value_t index = tt__index_ready(L, tt_lower_tensor(L, 1), 0, weight->sizes[0], false);
+  const tt_value_t index =
+      tt__index_ready(L, tt_lower_tensor(L, 1), 0, weight->sizes[0], false, TT_INDEX);
   tt_lower_return(L, 0, tt_emit_take(b, tt_lower_tensor(L, 0), index, 0));
 }
 
@@ -45,7 +46,7 @@ TT_LOWER0(embedding_dense_backward) {
   const int64_t dims[] = {n, width};
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)g->dtype);
   const tt_value_t index =
-      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, rows, false));
+      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, rows, false, TT_INDEX));
   tt_value_t grad = tt_emit_reshape(b, tt_lower_tensor_as(L, 0, d), 2, dims);
   if (padding >= 0) grad = mask_rows(b, keep_unless_padding(b, index, padding), grad);
   if (tt_lower_int(L, 4, 0)) {
@@ -64,7 +65,7 @@ TT_LOWER0(embedding_renorm) {
   static const int64_t last[] = {1};
   const tt_value_t table = tt_lower_tensor_as(L, 0, d);
   const tt_value_t index =
-      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, self->sizes[0], false));
+      tt__flatten(b, tt__index_ready(L, tt_lower_tensor(L, 1), 0, self->sizes[0], false, TT_INDEX));
   const tt_value_t rows = tt_emit_take(b, table, index, 0);
   const tt_value_t norm = tt__norm(b, rows, p, last, 1, true);
   const tt_value_t scale = tt__div(b, tt__num(b, norm, max_norm), tt__addc(b, norm, 1e-7));
@@ -100,7 +101,8 @@ TT_LOWER0(embedding_bag) {
   const int64_t rows = weight->sizes[0], bag_dims[] = {bags};
   const int64_t padding = tt_lower_int(L, 8, -1);
   const tt_dtype_t d = tt_lower_opmath((tt_dtype_t)weight->dtype);
-  const tt_value_t index = tt__index_ready(L, tt_lower_tensor(L, 1), 0, rows, false);
+  const tt_value_t index =
+      tt__index_ready(L, tt_lower_tensor(L, 1), 0, rows, false, TT_INVALID_ARGUMENT);
   const tt_value_t bag = bags_of(b, tt_lower_tensor(L, 2), bags, n);
   const tt_value_t keep = keep_unless_padding(
       b, index, padding < 0 && padding >= -rows && padding != -1 ? padding + rows : padding);

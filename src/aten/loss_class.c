@@ -183,6 +183,10 @@ TT_LOWER0(multilabel_margin) {
   tt_build_t *b = L->b;
   tt_value_t x = rows(b, tt__opmath_tensor(L, 0)),
              target = rows(b, tt_lower_tensor_as(L, 1, TT_S64)), valid, here;
+  tt_value_t range = tt__and(b, tt__cmpc(b, TT_GE, target, -1),
+                             tt__cmpc(b, TT_LT, target, (double)tt__dim(b, x, 1)));
+  tt_value_t bad = tt__sum(b, tt_emit_convert(b, tt__not(b, range), TT_S32));
+  tt_lower_check(L, tt__cmpc(b, TT_EQ, bad, 0), TT_INVALID_ARGUMENT, "target is out of range");
   label_sets(L, target, &valid, &here);
   const int64_t inner[2] = {1, 2};
   tt_value_t is_target = tt_emit_reduce(b, TT_OP_OR, here, inner, 1, false);

@@ -1,5 +1,5 @@
-// Sparse tensors: PyTorch's own kernels where those are written in terms of other ops, the kernels
-// of torchtpu/sparse.py for the rest, and the CPU, counted, behind both.
+// Sparse and nested tensors: PyTorch's own kernels where those are written in terms of other ops,
+// the kernels of torchtpu/sparse.py for the rest, and the CPU, counted, behind both.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/copy.h>
 #include <torch/library.h>
@@ -92,36 +92,57 @@ TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
 #define DENSE(op)
 #define COO(op) m.impl(op, kernel<DispatchKey::SparseCPU>());
 #define CSR(op)
-#include "sparse_ops.inc"
+#define NESTED(op)
+#include "layout_ops.inc"
 #undef DENSE
 #undef COO
 #undef CSR
+#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
 #define DENSE(op)
 #define COO(op)
 #define CSR(op) m.impl(op, kernel<DispatchKey::SparseCsrCPU>());
-#include "sparse_ops.inc"
+#define NESTED(op)
+#include "layout_ops.inc"
 #undef DENSE
 #undef COO
 #undef CSR
+#undef NESTED
+}
+
+TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
+#define DENSE(op)
+#define COO(op)
+#define CSR(op)
+#define NESTED(op) m.impl(op, kernel<DispatchKey::NestedTensorCPU>());
+#include "layout_ops.inc"
+#undef DENSE
+#undef COO
+#undef CSR
+#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define DENSE(op) m.impl(op, kernel<DispatchKey::CPU>());
 #define COO(op)
 #define CSR(op)
-#include "sparse_ops.inc"
+#define NESTED(op)
+#include "layout_ops.inc"
 #undef DENSE
 #undef COO
 #undef CSR
+#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
 }
 TORCH_LIBRARY_IMPL(_, SparseCsrPrivateUse1, m) {
+  m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
+}
+TORCH_LIBRARY_IMPL(_, NestedTensorPrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_cpu>());
 }
 
