@@ -54,33 +54,44 @@ static bool wants_rows(const tt__build_t *b) {
   return last >= 64 && 2 * loads > b->instr_count;
 }
 
-// Where tiles end with their rows, what does not change along one is one element. A root that a
-// caller reads from its register has all its points.
-static void find_row_values(tt__build_t *b) {
+// Whether a register holds one element of a row once its leaf is loaded or its instruction run.
+static bool is_one(const tt__build_t *b, const tt__instr_t *in) {
+  const uint16_t operands[3] = {in->a, in->b, in->c};
+  for (uint32_t k = 0; k < in->operand_count; k++)
+    if (!b->regs[operands[k]].splat && !b->regs[operands[k]].row) return false;
+  return !b->regs[in->dst].splat;
+}
+
+// Where tiles end with their rows, what does not change along one is one element. False, and none
+// is, where that is so of a root that a caller reads from its register, which has all points.
+static bool find_row_values(tt__build_t *b) {
   for (uint32_t i = 0; i < b->leaf_count; i++) {
     tt__leaf_t *l = &b->leaves[i];
-    reg_t *reg = &b->regs[l->reg];
-    l->row = !l->splat && l->strides[b->rank - 1] == 0 && reg->last != INT32_MAX;
-    reg->row = l->row;
+    l->row = !l->splat && l->strides[b->rank - 1] == 0;
+    b->regs[l->reg].row = l->row;
   }
+  for (uint32_t i = 0; i < b->instr_count; i++)
+    b->regs[b->instrs[i].dst].row = is_one(b, &b->instrs[i]);
+  bool fine = true;
+  for (uint32_t r = 0; r < b->reg_count; r++)
+    fine &= !(b->regs[r].row && b->regs[r].last == INT32_MAX);
+  if (fine) return true;
+  for (uint32_t r = 0; r < b->reg_count; r++) b->regs[r].row = false;
+  for (uint32_t i = 0; i < b->leaf_count; i++) b->leaves[i].row = false;
+  return false;
+}
+
+// An instruction reads such registers as one element; a store repeats it.
+static void use_row_values(tt__build_t *b) {
   for (uint32_t i = 0; i < b->instr_count; i++) {
     tt__instr_t *in = &b->instrs[i];
+    if (b->regs[in->dst].splat) continue;
     const uint16_t operands[3] = {in->a, in->b, in->c};
-    bool one = true;
-    uint8_t mode = 0;
-    for (uint32_t k = 0; k < in->operand_count; k++) {
-      const reg_t *r = &b->regs[operands[k]];
-      one &= r->splat || r->row;
-      if (r->row) mode |= (uint8_t)(1u << k);
-    }
-    reg_t *dst = &b->regs[in->dst];
-    dst->row = one && !dst->splat && dst->last != INT32_MAX;
-    if (!dst->splat) in->mode = dst->row ? 0 : in->mode | mode;
+    for (uint32_t k = 0; k < in->operand_count; k++)
+      if (b->regs[operands[k]].row) in->mode |= (uint8_t)(1u << k);
+    if (b->regs[in->dst].row) in->mode = 0;
   }
-  for (uint32_t i = 0; i < b->store_count; i++) {
-    tt__tile_store_t *s = &b->stores[i];
-    s->splat |= b->regs[s->reg].row;
-  }
+  for (uint32_t i = 0; i < b->store_count; i++) b->stores[i].splat |= b->regs[b->stores[i].reg].row;
 }
 
 // Instructions on single elements first, of all points and then of rows; then who reads and writes
@@ -248,8 +259,10 @@ static void find_flat(tt__build_t *b, tt__tile_t *t) {
 // Instructions in their order, every register at its place.
 static void arrange(tt__build_t *b, tt__tile_t *t) {
   t->block_dim = find_block_dim(b);
-  if (t->block_dim < 0 && wants_rows(b)) t->row = b->extents[b->rank - 1];
-  if (t->row) find_row_values(b);
+  if (t->block_dim < 0 && wants_rows(b) && find_row_values(b)) {
+    t->row = b->extents[b->rank - 1];
+    use_row_values(b);
+  }
   order(b, t);
   place_slots(b, t);
   if (t->block_dim == -2) {

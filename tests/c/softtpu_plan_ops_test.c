@@ -361,6 +361,13 @@ TEST(rows_share_elements) {
       flipped = tt_emit_transpose(&build, flipped, DIMS(1, 0));
       out[3] = tt_emit_binary(&build, TT_OP_ADD, flipped, wide);
       finish(out, 4, 1, false);
+      // A reduction's operand that is one element a row, or one of a row's in all.
+      start();
+      row = tt_emit_iota(&build, d, 2, shape, 0);
+      out[0] = tt_emit_reduce(&build, TT_OP_ADD, row, DIMS(1), 1, false);
+      row = tt_emit_binary(&build, TT_OP_ADD, row, row);
+      out[1] = tt_emit_reduce(&build, TT_OP_ADD, row, DIMS(0), 1, false);
+      finish(out, 2, 1, false);
     }
 }
 
