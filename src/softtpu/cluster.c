@@ -127,7 +127,7 @@ static tt_value_t *captures(tt__planner_t *p, const tt_node_t *n, uint32_t *out_
 
 // Readers have been visited: `stored`, `uses`, `demand` and `via` say all that is asked of the
 // value. A stored relabelling of something that a tile program would make is made under its new
-// type at once, else it shares its operand's memory.
+// type at once where it can be, else it shares its operand's memory.
 static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
   tt_value_t v = n->first_result;
   tt__value_t *info = &p->values[v];
@@ -140,7 +140,7 @@ static void visit_fusible(tt__planner_t *p, const tt_node_t *n) {
     info->role = stored ? TT__ROLE_MEMBER : TT__ROLE_INLINE;
     if (stored && is_relabel(p, n)) {
       const tt_node_t *maker = p->graph->values[n->operands[0]].node;
-      bool made_here = maker && tt__tile_fusible(p, maker) &&
+      bool made_here = !info->forced && maker && tt__tile_fusible(p, maker) &&
                        (maker->op == TT_OP_CONSTANT || maker->op == TT_OP_IOTA ||
                         maker->op == TT_OP_BROADCAST_IN_DIM);
       if (!made_here || maker->parent != n->parent) {

@@ -284,6 +284,17 @@ TEST(kernels_are_chosen) {
   tt_graph_destroy(graph);
 }
 
+// A broadcast in two shapes, neither of which is a view of the other: one is made, one shares it.
+TEST(broadcasts_reshape) {
+  start();
+  tt_value_t x = argument(TT_F32, 2, DIMS(1, 6)), out[2];
+  x = tt_emit_unary(&build, TT_OP_NEGATE, x);
+  x = tt_emit_broadcast_in_dim(&build, x, 3, DIMS(3, 5, 6), DIMS(1, 2));
+  out[0] = tt_emit_reshape(&build, x, 2, DIMS(15, 6));
+  out[1] = tt_emit_reshape(&build, x, 3, DIMS(5, 3, 6));
+  finish(out, 2, 0, false);
+}
+
 // Softmax of scaled, biased scores and a normalisation of its result, gradient-like second readers
 // included: steps over the same rows that run band by band.
 static tt_value_t row_chain(int64_t rows, int64_t columns, tt_value_t *out, bool keep_scores) {
@@ -371,6 +382,6 @@ TEST(rows_share_elements) {
     }
 }
 
-TEST_MAIN(kernels_are_chosen, rows_run_in_bands, rows_share_elements, arg_reductions, sorts,
-          windows, gathers_and_scatters, convolutions, large_reductions, matrix_products,
-          attention_shapes)
+TEST_MAIN(kernels_are_chosen, broadcasts_reshape, rows_run_in_bands, rows_share_elements,
+          arg_reductions, sorts, windows, gathers_and_scatters, convolutions, large_reductions,
+          matrix_products, attention_shapes)
