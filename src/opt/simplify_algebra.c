@@ -108,7 +108,8 @@ static bool is_exact(tt_dtype_t from, tt_dtype_t to) {
   return (to == TT_F32 && a->bits <= 16) || (to == TT_F64 && a->bits <= 32);
 }
 
-// convert(convert(x)) by way of a type that loses nothing.
+// convert(convert(x)) by way of a type that loses nothing. A float saturates where an integer wraps:
+// between integers by way of one, the last type must hold all values of the first.
 static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *inner = tt__rewrite_is(rw, node->operands[0], TT_OP_CONVERT);
   const tt_type_t *to = tt__rewrite_type(rw, node->first_result);
@@ -117,6 +118,8 @@ static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_type_t *middle = tt__rewrite_type(rw, inner->first_result);
   if (!is_exact(from->dtype, middle->dtype)) return false;
   if (from->dtype == to->dtype) return tt__rewrite_keep(out, inner->operands[0]);
+  bool saturates = tt_dtype_is_float(middle->dtype) && tt_dtype_is_int(to->dtype);
+  if (saturates && tt_dtype_is_int(from->dtype) && !is_exact(from->dtype, to->dtype)) return false;
   tt_node_spec_t spec = {.op = TT_OP_CONVERT,
                          .operands = inner->operands,
                          .operand_count = 1,
