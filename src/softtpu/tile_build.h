@@ -1,4 +1,5 @@
-// The builder's working state, shared by tile_build.c (values) and tile_finish.c (registers).
+// The builder's working state, shared by tile_build.c (the walk), tile_view.c (views), tile_emit.c
+// (kernels) and tile_finish.c (rows, order, places).
 #ifndef TT_SOFTTPU_TILE_BUILD_H_
 #define TT_SOFTTPU_TILE_BUILD_H_
 
@@ -51,6 +52,24 @@ typedef struct tt__build_s {
   tt_value_t blocker;
 } tt__build_t;
 
+// --- tile_view.c ---
+// What the view node `n`, seen through `view`, shows of its operand. False where that is no view,
+// perhaps with a split of a dimension requested (b->split_dim).
+bool tt__tile_view(tt__build_t *b, const tt_node_t *n, const tt__view_t *view, tt__view_t *out);
+
+// --- tile_emit.c: all set b->full or b->failed where there is no room ---
+// The register of an immediate.
+uint16_t tt__tile_immediate(tt__build_t *b, const void *data, size_t bytes);
+// The entry of a value in memory, of a counter; they return `e`.
+entry_t *tt__tile_memory(tt__build_t *b, entry_t *e, tt_value_t v, const tt__view_t *view);
+entry_t *tt__tile_counter(tt__build_t *b, entry_t *e, const tt_node_t *n, const tt__view_t *view);
+// The value as its type is stored; as its lane computes it, rounded to its type.
+uint16_t tt__tile_stored(tt__build_t *b, entry_t *e);
+uint16_t tt__tile_wide(tt__build_t *b, entry_t *e);
+// The node's instructions: by a vector kernel, else by the reference executor's function.
+void tt__tile_emit(tt__build_t *b, entry_t *e, const tt_node_t *n, entry_t **operands);
+
+// --- tile_finish.c ---
 // Merges dimensions, orders instructions, gives registers slots. NULL without memory.
 tt__tile_t *tt__tile_finish(tt__build_t *b);
 
