@@ -108,8 +108,8 @@ static bool is_exact(tt_dtype_t from, tt_dtype_t to) {
   return (to == TT_F32 && a->bits <= 16) || (to == TT_F64 && a->bits <= 32);
 }
 
-// convert(convert(x)) by way of a type that loses nothing. A float saturates where an integer wraps:
-// between integers by way of one, the last type must hold all values of the first.
+// convert(convert(x)) by way of a type that loses nothing. A float saturates where an integer
+// wraps: between integers by way of one, the last type must hold all values of the first.
 static bool convert(tt__rewrite_t *rw, const tt_node_t *node, tt_value_t *out) {
   const tt_node_t *inner = tt__rewrite_is(rw, node->operands[0], TT_OP_CONVERT);
   const tt_type_t *to = tt__rewrite_type(rw, node->first_result);
