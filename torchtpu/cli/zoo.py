@@ -127,7 +127,7 @@ def _report(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
         arguments.markdown.write_text(report.markdown(results, title))
     rows = report.counts(results)
-    print(format_table(("way", "models", *report.STATUSES, "equal"), rows, " rrrrrrrr"))
+    print(format_table(("way", "models", *report.STATUSES, "equal"), rows, " rrrrrrrrr"))
     for way, *_ in rows:
         for told, names in report.groups(results, way)[:10]:
             print(f"{way}: {len(names)} x {told}: {', '.join(names[:5])}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 WAYS = ("strict", "defer_and_fuse", "compiled")
 # Of a tensor's largest magnitude: float32 sums in another order, through a few layers.
 TOLERANCE = 2e-3
+_ROUNDING = 2.0**-22
 
 
 class HostRandom(TorchFunctionMode):
@@ -127,9 +128,10 @@ def compare(
     want: Mapping[str, torch.Tensor],
     got: Mapping[str, torch.Tensor],
     exact: Mapping[str, torch.Tensor] | None = None,
+    others: Sequence[Mapping[str, torch.Tensor]] = (),
 ) -> list[str]:
-    """The names that differ, and how. `exact`, the results in float64: what float32 cannot tell
-    well on the CPU either need not agree, only be as near.
+    """The names that differ, and how. `exact`, the results in float64: what `want` or `others`,
+    other runs on the CPU, do not tell well either need not agree, only be as near.
     """
     gradients = [float(t.abs().max()) for n, t in want.items() if n[:8] == "gradient" and t.numel()]
     # A gradient that is zero but for rounding is measured against the others.
@@ -141,18 +143,20 @@ def compare(
             continue
         is_gradient = name.startswith("gradient")
         told = difference(want[name], got[name], floor if is_gradient else 1e-6)
-        if told and not (exact and _as_near(want[name], got[name], exact.get(name))):
+        cpus = [run[name] for run in (want, *others) if name in run]
+        if told and not (exact and _as_near(cpus, got[name], exact.get(name))):
             problems.append(f"{name}: {told}")
     return problems
 
 
-def _as_near(want: torch.Tensor, got: torch.Tensor, exact: torch.Tensor | None) -> bool:
+def _as_near(cpus: list[torch.Tensor], got: torch.Tensor, exact: torch.Tensor | None) -> bool:
+    want = cpus[0]
     if exact is None or exact.shape != got.shape or got.dtype != want.dtype:
         return False
     if not exact.is_floating_point():
         return False
-    cpu, tpu = ((t.double() - exact).abs().max() for t in (want, got))
-    return bool(tpu <= 4 * cpu)
+    tpu, *off = ((t.double() - exact).abs().max() for t in (got, *cpus))
+    return bool(tpu <= 4 * max(off))
 
 
 class Unstable(Exception):
@@ -166,12 +170,18 @@ class Reference:
         self.model, self.arguments = model, arguments
         self.want = self._run(torch.float32)
 
-    def _run(self, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+    def _run(self, dtype: torch.dtype, noise: int = 0) -> dict[str, Any]:
+        """`noise`: a seed; parameters off by about what float32 rounds away."""
+
         def cast(value: Any) -> Any:
             is_float = torch.is_tensor(value) and value.is_floating_point()
             return value.to(dtype) if is_float else value
 
         model = copy.deepcopy(self.model).to(dtype)
+        generator = torch.Generator().manual_seed(noise)
+        with torch.no_grad():
+            for p in model.parameters() if noise else ():
+                p.mul_(1 + _ROUNDING * torch.randn(p.shape, dtype=dtype, generator=generator))
         return run(model, {k: cast(v) for k, v in self.arguments.items()}, model)
 
     def problems(self, got: Mapping[str, torch.Tensor]) -> list[str]:
@@ -186,7 +196,12 @@ class Reference:
             exact = self._run(torch.float64)
         except Exception:  # not every model can run in float64
             return problems
-        return compare(self.want, got, exact)
+        problems = compare(self.want, got, exact)
+        if problems:
+            # A value as good as zero before a relu makes gradients jump.
+            others = [self._run(torch.float64, seed) for seed in range(1, 5)]
+            problems = compare(self.want, got, exact, others)
+        return problems
 
 
 def on_tpu(value: Any) -> Any:
@@ -197,8 +212,19 @@ def on_tpu(value: Any) -> Any:
     return value
 
 
+def _is_untraced(reference: Reference, error: Exception) -> bool:
+    """Whether Dynamo alone, on the CPU, fails on the model in the same way."""
+    torch._dynamo.reset()
+    model = copy.deepcopy(reference.model)
+    try:
+        run(model, reference.arguments, torch.compile(model, backend="eager"))
+    except Exception as other:
+        return type(other) is type(error)
+    return False
+
+
 def check(reference: Reference, way: str) -> dict[str, Any]:
-    """One way's answer: "status" equal, differs or error, with "detail" and "fallbacks".
+    """One way's answer: "status" equal, differs, error or untraced, with "detail" and "fallbacks".
 
     Raises Unstable.
     """
@@ -217,6 +243,8 @@ def check(reference: Reference, way: str) -> dict[str, Any]:
         where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
         message = str(error).strip()
         answer = {"status": "error", "detail": f"{type(error).__name__}: {message[:1500]}{where}"}
+        if way == "compiled" and _is_untraced(reference, error):
+            answer["status"] = "untraced"
     else:
         problems = reference.problems(got)
         answer["status"] = "differs" if problems else "equal"

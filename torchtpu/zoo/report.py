@@ -12,12 +12,14 @@ from torchtpu.cli.table import format_markdown
 from torchtpu.zoo.check import WAYS
 
 Results = Sequence[dict[str, Any]]
-STATUSES = ("equal", "differs", "error", "crash", "timeout", "memory")
+# "untraced": Dynamo fails on it on the CPU too.
+STATUSES = ("equal", "differs", "error", "crash", "timeout", "memory", "untraced")
 _KINDS = {
     "differs": "wrong value",
     "crash": "crash",
     "timeout": "timeout",
     "memory": "memory",
+    "untraced": "Dynamo fails, on the CPU too",
 }
 
 
@@ -30,16 +32,16 @@ def cause(answer: dict[str, Any]) -> str:
     """The group that a failure belongs to: what it says, without the numbers of the one model."""
     kind = _KINDS.get(answer["status"])
     detail = answer.get("detail", "")
-    if kind and answer["status"] != "differs":
+    if kind and answer["status"] not in ("differs", "untraced"):
         return f"{kind}: {detail}"
-    if kind:
+    if answer["status"] == "differs":
         what = re.sub(r"^\d+ of \d+: ", "", detail).split(":")[0]
         return f"{kind} in {re.sub(r' of .*| [0-9]+$', '', what)}s"
     missing = re.search(r"aten[:.]+(\w+(?:\.\w+)?)", detail)
     if missing and re.search(r"not implemented|no lowering|NotImplemented|not supported", detail):
         return f"missing op: {missing[1]}"
     text = re.sub(r"\d+(\.\d+)?(e-?\d+)?", "#", detail.split("\n")[0])
-    return f"error: {text[:160]}"
+    return f"{kind or 'error'}: {text[:160]}"
 
 
 def groups(results: Results, way: str) -> list[tuple[str, list[str]]]:
@@ -141,7 +143,7 @@ body{font:15px system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1
 table{border-collapse:collapse;margin:1rem 0}th,td{border:1px solid #ccc;padding:.25rem .6rem}
 td{vertical-align:top}th{background:#f3f3f3;text-align:left}summary{cursor:pointer;margin:.4rem 0}
 pre{white-space:pre-wrap;background:#f7f7f7;padding:.5rem;margin:.2rem 0 .8rem}
-.equal{background:#dff2dd}.differs{background:#fdeec4}.error,.crash,.timeout,.memory{background:#f8d4d0}
+.equal{background:#dff2dd}.differs{background:#fdeec4}.error,.crash,.timeout,.memory,.untraced{background:#f8d4d0}
 """
 
 
