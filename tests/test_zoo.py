@@ -13,7 +13,7 @@ import pytest
 import torch
 from test_cli import torchtpu
 
-from torchtpu.zoo import check, report, select, sweep
+from torchtpu.zoo import check, hub, report, select, sweep
 from torchtpu.zoo.hub import Made
 
 transformers = pytest.mark.skipif(
@@ -187,6 +187,25 @@ def test_two_architectures(tmp_path: pathlib.Path) -> None:
             assert answer[way]["status"] == "equal", answer
             assert answer[way]["fallbacks"] == {}
     assert "BertModel" in page.read_text()
+
+
+@transformers
+@pytest.mark.parametrize(
+    "name, what",
+    [
+        ("mamba2", "level 0, required"),  # heads times their size is the widened state
+        ("mistral4", "level 0, required"),  # a head's size is a sum of two
+        ("swinv2", "level 0"),  # depths of stages, not of layers
+        ("vitpose", "level 0, required"),  # images higher than wide
+        ("siglip2", "level 0, flat patches"),
+        ("informer", "level 0, required"),
+    ],
+)
+def test_small_models(name: str, what: str) -> None:
+    hub.preload()
+    made = hub.make(name)
+    assert what in made.what
+    assert sum(p.numel() for p in made.model.parameters()) < 2_000_000
 
 
 @transformers

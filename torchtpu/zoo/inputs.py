@@ -41,14 +41,21 @@ class Maker:
         self.vocabulary = min(_count(config, 90, "vocab_size", "text_vocab_size"), 90)
         self.channels = _count(config, 3, "num_channels", "in_channels", "in_chans")
         size = find(config, ("image_size", "img_size", "crop_size"), 32)
-        size = max(size) if isinstance(size, (list, tuple)) else size
-        size = size.get("height", 32) if isinstance(size, dict) else size
-        self.image = max(int(size), 32)
+        if isinstance(size, dict):
+            size = [size.get("height", 32), size.get("width", size.get("height", 32))]
+        sides = list(size) if isinstance(size, (list, tuple)) else [size]
+        self.height, self.breadth = (max(int(n), 32) for n in (sides[0], sides[-1]))
         self.frames = _count(config, 4, "num_frames", "frames_per_clip")
         self.width = _count(config, 32, "hidden_size", "d_model", "n_embd", "dim")
         self.mel = _count(
-            config, 80, "num_mel_bins", "input_feat_per_channel", "feature_size", "n_mels"
-        )
+            config, 80, "num_mel_bins", "input_feat_per_channel", "feature_size", "n_mels",
+            "feature_projection_input_dim", "input_dim",
+        )  # fmt: skip
+        lags = find(config, ("lags_sequence",), ())
+        self.past = _count(config, 32, "context_length") + max(lags, default=0)
+        self.ahead = _count(config, 8, "prediction_length")
+        series = _count(config, 1, "num_input_channels", "input_size")
+        self.series = () if lags and series == 1 else (series,)
 
     def ids(self, *shape: int) -> torch.Tensor:
         generator = torch.Generator().manual_seed(5)
@@ -58,7 +65,8 @@ class Maker:
         return torch.randn(*shape, generator=torch.Generator().manual_seed(7))
 
     def pixels(self, size: int | None = None) -> torch.Tensor:
-        return self.floats(BATCH, self.channels, size or self.image, size or self.image)
+        sides = (size, size) if size else (self.height, self.breadth)
+        return self.floats(BATCH, self.channels, *sides)
 
     def boxes(self) -> torch.Tensor:
         corners = torch.randint(0, 30, (BATCH, TIME, 4), generator=torch.Generator().manual_seed(9))
@@ -77,16 +85,16 @@ class Maker:
             "pixel_values": self.pixels,
             "images": self.pixels,
             "pixel_values_videos": lambda: self.video(),
-            "pixel_mask": lambda: torch.ones(BATCH, self.image, self.image, dtype=torch.long),
+            "pixel_mask": lambda: torch.ones(BATCH, self.height, self.breadth, dtype=torch.long),
             "input_features": lambda: self.floats(BATCH, 64, self.mel),
             "audio_values": lambda: self.floats(BATCH, 64, self.mel),
             "input_values": lambda: self.floats(BATCH, WAVE),
-            "past_values": lambda: self.floats(
-                BATCH,
-                _count(self.config, 32, "context_length"),
-                _count(self.config, 1, "num_input_channels", "input_size"),
-            ),
-            "future_values": lambda: self.floats(BATCH, 8),
+            "past_values": lambda: self.floats(BATCH, self.past, *self.series),
+            "past_observed_mask": lambda: torch.ones(BATCH, self.past, *self.series),
+            "past_time_features": lambda: self.times(self.past),
+            "future_values": lambda: self.floats(BATCH, self.ahead, *self.series),
+            "future_time_features": lambda: self.times(self.ahead),
+            "qformer_input_ids": lambda: self.ids(BATCH, TIME),
             "inputs": lambda: self.floats(BATCH, TIME, self.width),
             "inputs_embeds": lambda: self.floats(BATCH, TIME, self.width),
             "hidden_states": lambda: self.floats(BATCH, TIME, self.width),
@@ -103,8 +111,40 @@ class Maker:
         }
         return makers[name]() if name in makers else None
 
-    def video(self) -> torch.Tensor:
-        return self.floats(BATCH, self.frames, self.channels, self.image, self.image)
+    def times(self, count: int) -> torch.Tensor:
+        return self.floats(BATCH, count, _count(self.config, 0, "num_time_features"))
+
+    def video(self, frames: int | None = None) -> torch.Tensor:
+        return self.pixels().unsqueeze(1).repeat(1, frames or self.frames, 1, 1, 1)
+
+    def trajectory(self) -> dict[str, torch.Tensor]:
+        """States, what was done in them, and what it brought."""
+        states, actions = (_count(self.config, 4, f"{n}_dim") for n in ("state", "act"))
+        return {
+            "states": self.floats(BATCH, TIME, states),
+            "actions": self.floats(BATCH, TIME, actions),
+            "rewards": self.floats(BATCH, TIME, 1),
+            "returns_to_go": self.floats(BATCH, TIME, 1),
+            "timesteps": torch.arange(TIME).repeat(BATCH, 1),
+            "attention_mask": torch.ones(BATCH, TIME),
+        }
+
+    def seen(self) -> dict[str, torch.Tensor]:
+        """What a detector saw, and where."""
+        count = _count(self.config, 2048, "visual_feat_dim")
+        return {
+            "visual_feats": self.floats(BATCH, TIME, count),
+            "visual_pos": self.floats(BATCH, TIME, 4),
+        }
+
+    def flat_patches(self) -> dict[str, torch.Tensor]:
+        """Images of 4 by 4 patches, each patch a row."""
+        size = self.channels * _count(self.config, 16, "patch_size") ** 2
+        return {
+            "pixel_values": self.floats(BATCH, 16, size),
+            "pixel_attention_mask": torch.ones(BATCH, 16, dtype=torch.long),
+            "spatial_shapes": torch.tensor([[4, 4]] * BATCH),
+        }
 
 
 def candidates(config: Any, model: torch.nn.Module) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,11 +173,13 @@ def candidates(config: Any, model: torch.nn.Module) -> Iterator[tuple[str, dict[
         yield "with input_ids", {**base, "input_ids": make.ids(BATCH, TIME)}
         yield "input_ids alone", {"input_ids": make.ids(BATCH, TIME)}
         if "bbox" in names:
-            yield "with bbox", {**base, "input_ids": make.ids(BATCH, TIME), "bbox": make.boxes()}
+            boxes = {"input_ids": make.ids(BATCH, TIME), "bbox": make.boxes(), **decoder}
+            yield "with bbox", {**base, **boxes}
+    yield from _special(make, names, base)
     if "pixel_values" in names:
         yield from _images(make, names, base)
     if "input_features" in names:
-        yield from _features(make, {**base, **decoder})
+        yield from _features(make, names, {**base, **decoder})
     if "input_values" in names:
         for label, values in (
             ("waves with a channel", make.floats(BATCH, 1, WAVE)),
@@ -152,6 +194,24 @@ def candidates(config: Any, model: torch.nn.Module) -> Iterator[tuple[str, dict[
         yield "the model's dummy_inputs", dict(dummy)
 
 
+def _special(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
+    """Arguments that only go together."""
+    ids = {"input_ids": make.ids(BATCH, TIME)} if "input_ids" in names else {}
+    for label, argument, parts in (
+        ("a trajectory", "returns_to_go", make.trajectory),
+        ("what was seen", "visual_feats", make.seen),
+        ("flat patches", "spatial_shapes", make.flat_patches),
+    ):
+        if argument in names:
+            yield label, {**base, **ids, **parts()}
+    if "future_time_features" in names:
+        future = {n: make.tensor(n) for n in ("future_values", "future_time_features")}
+        yield "with the future", {**base, **future}
+    if "encoder_hidden_states" in names:
+        seen = make.floats(BATCH, TIME, _count(make.config, make.width, "encoder_hidden_size"))
+        yield "with encoder_hidden_states", {**base, "encoder_hidden_states": seen}
+
+
 def _patches(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
     patch = _count(make.config, 14, "patch_size")
     for time in dict.fromkeys((_count(make.config, 1, "temporal_patch_size"), 1, 2)):
@@ -164,6 +224,7 @@ def _patches(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, d
 def _images(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
     yield "pixels", {**base, "pixel_values": make.pixels()}
     yield "frames", {**base, "pixel_values": make.video()}
+    yield "pairs", {**base, "pixel_values": make.video(2)}
     for size in (64, 224, 256):
         yield f"{size} pixels", {**base, "pixel_values": make.pixels(size)}
     if "input_ids" in names:
@@ -173,10 +234,14 @@ def _images(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, di
         yield "ids and pixels", both
 
 
-def _features(make: Maker, base: dict) -> Iterator[tuple[str, dict]]:
+def _features(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:
     mel = base["input_features"].shape[-1] if "input_features" in base else make.mel
     longest = find(make.config, ("max_source_positions",))
     times = [64, 128, 1024] + ([2 * longest] if isinstance(longest, int) else [])
     for time in times:
         for shape in ((BATCH, mel, time), (BATCH, time, mel), (BATCH, 1, time, mel)):
-            yield f"features {shape}", {**base, "input_features": make.floats(*shape)}
+            features = {**base, "input_features": make.floats(*shape)}
+            yield f"features {shape}", features
+            if "input_features_mask" in names:
+                mask = torch.ones(BATCH, time, dtype=torch.long)
+                yield f"features {shape}, masked", {**features, "input_features_mask": mask}

@@ -19,6 +19,8 @@ _LIMITS = [
     (r"shared_experts?", 1),
     (r"experts?_per_tok|num_selected_experts|moe_k$|moe_topk|top_?k_experts|experts_top_?k", 2),
     (r"n_group$|topk_group|expert_group", 1),
+    (r"n_groups$", 2),
+    (r"upsample_groups", 8),
     (r"experts$", 4),
     (r"heads?$|attention_heads", 4),
     (r"layers?$|^depth$|_depth$|^n_layer|blocks?$|num_hidden_layers|_layers_", 2),
@@ -42,7 +44,7 @@ _LIMITS = [
 # Numbers that are no sizes, whatever else is in their names.
 _KEEP = re.compile(
     r"token_id|_id$|dropout|eps$|range|std|theta|base$|_act|temperature|scal|bias|stride|kernel"
-    r"|num_labels|loss|prob|version|hop|sampling|threshold|ratio|factor|period|offset|window"
+    r"|num_labels|patch_embed|loss|prob|version|hop|sampling|threshold|ratio|factor|period|offset|window"
 )
 _WIDTH_LISTS = re.compile(
     r"hidden_sizes|embed_dims?|channels|widths|dims?$|encoder_in|decoder_hidden|upsample_initial"
@@ -50,6 +52,13 @@ _WIDTH_LISTS = re.compile(
 _DEPTH_LISTS = re.compile(r"depths?$|blocks|num_layers|layers$|repeats|layer_nums")
 _INDEX_LISTS = re.compile(r"index|indices|_at|return|select|global|out_features|stage_names")
 _LAYER_LISTS = re.compile(r"layer|block|type|rope|pattern|window|mlp|moe|sparse|schedule")
+# What a model needs though the configuration says None.
+_ABSENT = {
+    "num_experts_per_tok": 2,
+    "n_routed_experts": 4,
+    "vocab_size": VOCABULARY,
+    "prediction_length": 8,
+}
 _DEPTH_NAMES = (
     "num_hidden_layers",
     "n_layer",
@@ -122,6 +131,8 @@ def overrides(config: Any, level: int) -> dict[str, Any]:
 
     values = dict(vars(config))
     depth = next((values[n] for n in _DEPTH_NAMES if isinstance(values.get(n), int)), None)
+    if isinstance(values.get("depths"), (list, tuple)):
+        depth = None  # counts stages
     small: dict[str, Any] = {}
     for name, value in values.items():
         if name.startswith("_") or name in ("transformers_version", "architectures", "dtype"):
@@ -140,6 +151,30 @@ def overrides(config: Any, level: int) -> dict[str, Any]:
             small[name] = changed
     _reconcile(values, small, level)
     return small
+
+
+def _reconcile_heads(values: dict[str, Any], small: dict[str, Any], width: Any) -> None:
+    """Sizes of heads that are sums and quotients of others."""
+    now = {**values, **small}
+    if now.get("num_key_value_heads", 0) is None:
+        small["num_key_value_heads"] = now.get("num_attention_heads")
+    parts = [now.get("qk_nope_head_dim"), now.get("qk_rope_head_dim")]
+    if all(isinstance(n, int) for n in parts):
+        whole = values["qk_nope_head_dim"] + values["qk_rope_head_dim"]
+        small.update({n: sum(parts) for n in ("qk_head_dim", "head_dim") if values.get(n) == whole})
+    if not isinstance(width, int):
+        return
+    # Mamba 2: its heads share the widened state.
+    for count, size, factor in (
+        ("num_heads", "head_dim", "expand"),
+        ("mamba_n_heads", "mamba_d_head", "mamba_expand"),
+    ):
+        if all(isinstance(now.get(n), int) for n in (count, factor)) and size in now:
+            if now.get("mamba_d_ssm") is not None:
+                small["mamba_d_ssm"] = now[factor] * width
+            small[size] = now[factor] * width // now[count]
+    if values.get("attention_hidden_size") == 2 * values.get("hidden_size", 0):
+        small["attention_hidden_size"] = 2 * width
 
 
 def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> None:
@@ -164,10 +199,12 @@ def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> Non
         small["attn_layer_period"], small["attn_layer_offset"] = 2, 1
     if isinstance(values.get("attn_layer_indices"), list):
         small["attn_layer_indices"] = [1]
-    if "prediction_length" in values and values["prediction_length"] is None:
-        small["prediction_length"] = 8
-    if "vocab_size" in values and values["vocab_size"] is None:
-        small["vocab_size"] = VOCABULARY
+    small.update({n: v for n, v in _ABSENT.items() if n in values and values[n] is None})
+    if values.get("languages") and values.get("default_language", "") is None:
+        small["default_language"] = values["languages"][0]
+    if "layer_types" in values and values["layer_types"] is None and "conv_L_cache" in values:
+        small["layer_types"] = ["conv", "full_attention"]
+    _reconcile_heads(values, small, width)
     image, patch = values.get("image_size"), values.get("patch_size")
     if isinstance(image, int) and isinstance(patch, int) and image > 64 and level < 2:
         small["image_size"] = patch * max(2, -(-32 // patch))
