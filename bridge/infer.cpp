@@ -187,6 +187,21 @@ bool has_meta(const Entry &form) {
   return form.handle.hasComputedKernelForDispatchKey(DispatchKey::Meta);
 }
 
+constexpr DispatchKey kComposite = DispatchKey::CompositeExplicitAutograd;
+
+// PyTorch's Python reference of arange rounds ends and step in integer ranges. Its kernel does so
+// for 64 bits alone: the length of others is that of the progression of floats.
+void run_length(const Entry &form, Stack *stack) {
+  constexpr size_t kDtype = 3;
+  IValue &dtype = torch::jit::peek(*stack, kDtype, form.kinds.size());
+  auto wanted = dtype.toOptional<at::ScalarType>();
+  bool narrow =
+      wanted && at::isIntegralType(*wanted, /*includeBool=*/false) && *wanted != at::kLong;
+  if (narrow) dtype = at::kDouble;
+  form.handle.callBoxedForDispatchKey(kComposite, *stack);
+  if (narrow) stack->back() = stack->back().toTensor().to(*wanted);
+}
+
 void run_meta(const Entry &form, Stack *stack) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   TorchFunctionOff torch_function_off;
@@ -194,10 +209,9 @@ void run_meta(const Entry &form, Stack *stack) {
     c10::impl::IncludeDispatchKeyGuard shape_mode(kShapeMode);
     return form.handle.callBoxedForDispatchKey(kStructured, *stack);
   }
-  // PyTorch's Python reference of arange rounds the ends of integer ranges; its kernel does not.
-  constexpr DispatchKey composite = DispatchKey::CompositeExplicitAutograd;
-  if (tt_aten_ops[form.op].flags & TT_ATEN_LENGTH && form.handle.hasKernelForDispatchKey(composite))
-    return form.handle.callBoxedForDispatchKey(composite, *stack);
+  if (tt_aten_ops[form.op].flags & TT_ATEN_LENGTH &&
+      form.handle.hasKernelForDispatchKey(kComposite))
+    return run_length(form, stack);
   form.handle.redispatchBoxed(c10::DispatchKeySet(DispatchKey::Meta), stack);
 }
 
@@ -249,9 +263,9 @@ void note_resizes(const Entry &form, const tt_call_t &call, const Stack &argumen
     if (!form.mutated[i] || !arguments[i].isTensor() || call.args[i].kind != TT_ARG_TENSOR)
       continue;
     const tt_tensor_t &before = *call.args[i].u.tensor;
-    auto after = arguments[i].toTensor().sizes();
-    if (after != c10::IntArrayRef(before.sizes, before.rank)) {
-      pending_resizes.push_back({i, after.vec()});
+    const at::Tensor &after = arguments[i].toTensor();
+    if (after.sizes() != c10::IntArrayRef(before.sizes, before.rank)) {
+      pending_resizes.push_back({i, after.sizes().vec(), after.strides().vec()});
     }
   }
 }
@@ -289,6 +303,21 @@ std::vector<at::Tensor> functional_results(const Entry &called, MetaArguments &a
   return results;
 }
 
+// Python Meta kernels give resized tensors no layout: that of the functional form's results counts.
+void lay_out_resizes(const Entry &form, const tt_call_t &call) {
+  MetaArguments arguments(call);
+  auto results = functional_results(form, arguments);
+  size_t next = 0;
+  for (size_t i = 0; i < form.mutated.size() && next < results.size(); ++i) {
+    if (!form.mutated[i]) continue;
+    const at::Tensor &result = results[next++];
+    for (Resize &wanted : pending_resizes) {
+      if (wanted.arg == i && result.sizes() == wanted.sizes)
+        wanted.strides = result.strides().vec();
+    }
+  }
+}
+
 // The results of an in-place or out= form: its own checks first.
 tt_status_t infer_mutating(const Entry &form, const tt_call_t &call, MetaArguments &arguments,
                            tt_inferred_t *out) {
@@ -297,7 +326,10 @@ tt_status_t infer_mutating(const Entry &form, const tt_call_t &call, MetaArgumen
   if (has_meta(form)) {
     run_meta(form, &own);
     if (form.variant == TT_OUT) note_resizes(form, call, kept);
-    if (!pending_resizes.empty()) return TT_ERROR(INVALID_ARGUMENT, "resize: out= needs resizing");
+    if (!pending_resizes.empty()) {
+      lay_out_resizes(form, call);
+      return TT_ERROR(INVALID_ARGUMENT, "resize: out= needs resizing");
+    }
   }
   MetaArguments fresh(call);
   auto results = functional_results(form, fresh);

@@ -9,10 +9,10 @@ namespace tt {
 
 tt_status_t infer(void *context, const tt_call_t *call, tt_inferred_t *out);
 
-// out= tensors that the last failed call on this thread wants resized: argument and sizes.
+// out= tensors that the last failed call on this thread wants resized: argument and layout.
 struct Resize {
   size_t arg;
-  std::vector<int64_t> sizes;
+  std::vector<int64_t> sizes, strides;
 };
 std::vector<Resize> infer_take_resizes();
 

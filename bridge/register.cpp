@@ -80,7 +80,9 @@ class EngineKernel final : public c10::OperatorKernel {
   void resize(Stack *stack, const std::vector<Resize> &resizes) {
     for (const Resize &wanted : resizes) {
       const c10::IValue &value = torch::jit::peek(*stack, wanted.arg, entry_.kinds.size());
-      at::native::resize_output(value.toTensor(), wanted.sizes);
+      const at::Tensor &out = value.toTensor();
+      if (at::native::resize_output(out, wanted.sizes) && out.strides() != wanted.strides)
+        out.as_strided_(wanted.sizes, wanted.strides);
     }
   }
 

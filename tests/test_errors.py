@@ -77,6 +77,45 @@ CALLS = {
     "division": (lambda d: longs(d, 3) // 0, "ZeroDivisionError"),
     "not_positive": (lambda d: torch.linalg.cholesky(-ones(d, 3, 3)), ""),
     "backward_of_many": (lambda d: (ones(d, 3, requires_grad=True) * 2).backward(), "scalar"),
+    "kthvalue_of_nothing": (lambda d: ones(d, 0, 3).kthvalue(1, 0), "non-zero size"),
+    "median_of_nothing": (lambda d: ones(d, 0, 3).median(0), "non-zero size"),
+    "bucketize_2d": (lambda d: torch.bucketize(ones(d, 2), ones(d, 2, 2)), "must be 1 dimension"),
+    "searchsorted_side": (
+        lambda d: torch.searchsorted(ones(d, 2), ones(d, 2), side="up"),
+        "side can only be",
+    ),
+    "searchsorted_sorter": (
+        lambda d: torch.searchsorted(ones(d, 2), ones(d, 2), sorter=longs(d, 2) * 5),
+        "out of",
+    ),
+    "clamp_overflow": (
+        lambda d: ones(d, 3, dtype=torch.int8).clamp(-1000, 1000),
+        "int8_t without overflow",
+    ),
+    "clamp_overflow_half": (lambda d: ones(d, 3).half().clamp(max=1e10), "without overflow"),
+    "threshold_overflow": (
+        lambda d: F.threshold(ones(d, 3, dtype=torch.int8), 1000, 5),
+        "without overflow",
+    ),
+    "random_range": (
+        lambda d: torch.randint(0, 300, (2,), device=d, dtype=torch.uint8),
+        "to - 1 is out of bounds",
+    ),
+    "multinomial_many": (lambda d: torch.multinomial(ones(d, 3), 5), "without replacement"),
+    "multinomial_none": (lambda d: torch.multinomial(ones(d, 3), 0), "n_sample <= 0"),
+    "arange_bool": (lambda d: torch.arange(3, device=d, dtype=torch.bool), "not implemented"),
+    "roll_dim": (lambda d: ones(d, 3, 3).roll(1, 5), "Dimension out of range"),
+    "roll_nothing": (lambda d: ones(d, 3).roll(()), "shifts"),
+    "index_fill_2d": (lambda d: ones(d, 3).index_fill(0, longs(d, 1, 1), 1.0), "vector/scalar"),
+    "index_fill_float": (lambda d: ones(d, 3).index_fill(0, ones(d, 1), 1.0), "int64"),
+    "masked_select_out": (
+        lambda d: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(d, 3)),
+        "single memory location",
+    ),
+    "labels_of_margins": (
+        lambda d: F.multilabel_margin_loss(ones(d, 2, 3), longs(d, 2, 3) * 7),
+        "out of range",
+    ),
     "embedding_weight": (lambda d: F.embedding(longs(d, 2), ones(d, 3)), "2-D"),
 }
 
@@ -111,6 +150,13 @@ def test_index_out_of_range(device, mode):
                 call()
                 torch.tpu.synchronize()
             assert (x + 1).tolist() == [1, 2, 3]
+
+
+def test_most_dimensions(device):
+    x = ones(device, [1] * 64)
+    assert (x + 1).sum().item() == 2
+    with pytest.raises(RuntimeError, match="at most 64 dimensions, not 65"):
+        torch.stack([x])
 
 
 def test_check_finite(device):

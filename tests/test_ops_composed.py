@@ -106,6 +106,8 @@ POINTS = torch.stack([X, X.cos()], 1)
             torch.ones(1, 1).to(d).addbmm_(torch.ones(2, 3, 4).to(d), torch.ones(2, 4, 5).to(d))
         ),
         lambda d: F.rrelu(X.to(d)),
+        lambda d: torch.arange(0, 5, 0.5, dtype=torch.int32, device=d),
+        lambda d: torch.arange(5, 0, -1.5, dtype=torch.uint8, device=d),
         lambda d: torch.logcumsumexp(torch.complex(X, X.cos()).to(d), 0),
         lambda d: torch._efficientzerotensor((2,), device=d) + torch.ones(2).to(d),
         lambda d: F.multilabel_margin_loss(

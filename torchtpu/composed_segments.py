@@ -142,6 +142,21 @@ def _into(out: Tensor, result: Tensor, name: str) -> Tensor:
     return out.copy_(result)
 
 
+def _check_apart(out: Tensor, *read: Tensor) -> None:
+    again = "Please clone() the tensor before performing the operation."
+    if any(size > 1 and stride == 0 for size, stride in zip(out.shape, out.stride())):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a "
+            f"single memory location. {again}"
+        )
+    storage = out.untyped_storage().data_ptr()
+    if out.numel() and any(t.untyped_storage().data_ptr() == storage for t in read):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor "
+            f"refer to a single memory location. {again}"
+        )
+
+
 @composes("nonzero.out")
 def _nonzero_out(self: Tensor, *, out: Tensor) -> Tensor:
     return _into(out, torch.nonzero(self), "nonzero")
@@ -149,6 +164,7 @@ def _nonzero_out(self: Tensor, *, out: Tensor) -> Tensor:
 
 @composes("masked_select.out")
 def _masked_select_out(self: Tensor, mask: Tensor, *, out: Tensor) -> Tensor:
+    _check_apart(out, self, mask)
     return _into(out, torch.masked_select(self, mask), "masked_select")
 
 

@@ -28,7 +28,12 @@ def _load_table() -> dict:
         import torch._decomp.decompositions
         import torch._refs
 
-        from torchtpu import composed, composed_quantized, composed_segments  # noqa: F401
+        from torchtpu import (
+            composed,
+            composed_math,  # noqa: F401
+            composed_quantized,  # noqa: F401
+            composed_segments,  # noqa: F401
+        )
 
         _own.update(composed.TABLE)
         _table = {**torch._decomp.decomposition_table, **_own}

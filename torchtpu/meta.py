@@ -5,7 +5,8 @@ import torch
 _library = torch.library.Library("aten", "IMPL")
 # PyTorch's one raises for the first two, asks a left-out bias for its device in the third, gives a
 # vector of labels a loss of one element, unlike its kernels, in the fourth, takes only bfloat16 in
-# the fifth, and lays out the results of the others unlike its kernels.
+# the fifth, checks other things first in the last, and lays out the others' results unlike its
+# kernels.
 _REPLACE = {
     "convolution_overrideable",
     "convolution_backward_overrideable",
@@ -15,7 +16,8 @@ _REPLACE = {
     "roll",
     "index_fill",
     "log_sigmoid_forward",
-    "rrelu_with_noise",
+    "rrelu_with_noise_functional",
+    "kthvalue",
 }
 
 
@@ -170,13 +172,24 @@ for _name in ("index_fill.int_Scalar", "index_fill.int_Tensor"):
     _meta(_name)(_like)
 
 
-@_meta("rrelu_with_noise")
-def _contiguous_like(self, *rest, **options):
-    return self.new_empty(self.shape)
+@_meta("kthvalue")
+def _kthvalue(self, k, dim=-1, keepdim=False):
+    sizes = list(self.shape)
+    if sizes:
+        self.size(dim)  # raises where there is no such dimension
+        sizes[dim] = 1
+        if not keepdim:
+            del sizes[dim]
+    elif dim not in (0, -1):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [-1, 0], but got {dim})"
+        )
+    return self.new_empty(sizes), self.new_empty(sizes, dtype=torch.int64)
 
 
+@_meta("rrelu_with_noise_functional")
 @_meta("log_sigmoid_forward")
-def _log_sigmoid(self):
+def _contiguous_pair(self, *rest, **options):
     return self.new_empty(self.shape), self.new_empty(self.shape)
 
 
@@ -186,6 +199,10 @@ def _roll(self, shifts, dims=()):
         raise RuntimeError(
             f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}"
         )
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    for dim in dims:
+        self.size(dim)  # raises where there is no such dimension
     if not dims:  # of the elements in a row
         return self.new_empty(self.shape)
     return self.new_empty(self.shape).to(memory_format=_channels_last(self))

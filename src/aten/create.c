@@ -13,7 +13,14 @@ static tt_value_t progression(tt_lower_t *L, tt_dtype_t d) {
   return tt__add(b, tt_lower_scalar(L, 0, wide), tt__mul(b, i, tt_lower_scalar(L, 2, wide)));
 }
 // arange(start, end, step) and range(start, end, step).
-TT_LOWER0(arange) { tt_lower_return(L, 0, progression(L, tt_lower_out_dtype(L, 0))); }
+TT_LOWER0(arange) {
+  tt_dtype_t d = tt_lower_out_dtype(L, 0);
+  if (d == TT_I1 || tt_dtype_is_complex(d)) {
+    TT__FAIL(L, TYPE, "not implemented for %s", tt_dtype_text(d));
+    return;
+  }
+  tt_lower_return(L, 0, progression(L, d));
+}
 
 // From the nearer end, so that both ends are exact.
 static tt_value_t evenly_spaced(tt_lower_t *L, tt_dtype_t d) {

@@ -206,12 +206,30 @@ TT_LOWER0(index_reduce) {
   tt_lower_return(L, 0, tt__reshape_out(L, 0, r));
 }
 
+static bool fill_arguments_fit(tt_lower_t *L) {
+  const tt_tensor_t *index = tt_lower_meta(L, 2);
+  if ((tt_dtype_t)index->dtype != TT_S64) {
+    TT__FAIL(L, INDEX, "index_fill_(): Expected dtype int64 for index.");
+  } else if (index->rank > 1) {
+    TT__FAIL(L, INVALID_ARGUMENT, "Index has to be a vector/scalar");
+  } else if (tt_lower_is_tensor(L, 3) && tt_lower_meta(L, 3)->rank > 0) {
+    TT__FAIL(L, INVALID_ARGUMENT,
+             "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %u "
+             "dimension(s).",
+             tt_lower_meta(L, 3)->rank);
+  } else {
+    return true;
+  }
+  return false;
+}
+
 // index_fill.int_Scalar, .int_Tensor: (self, dim, index, value)
 TT_LOWER0(index_fill) {
   tt_build_t *b = L->b;
   const tt_tensor_t *self = tt_lower_meta(L, 0);
   const int64_t dim = tt_lower_dim(L, 1, self->rank);
   const tt_dtype_t d = (tt_dtype_t)self->dtype;
+  if (!fill_arguments_fit(L)) return;
   if (is_empty(tt_lower_meta(L, 2)) || is_empty(self)) {
     tt_lower_return(L, 0, tt_lower_tensor(L, 0));
     return;

@@ -149,6 +149,7 @@ typedef enum tt_aten_flag_e {
   TT_ATEN_LENGTH = 128,  // arguments 0, 1 and 2 are a progression's start, end and step: only its
                          // length is part of the cache key
   TT_ATEN_FITS = 256,    // a Scalar argument must be a value that the type of argument 0 has
+  TT_ATEN_FITS_PROMOTED = 512,   // ... but fractions make of integers a float that has every value
   TT_ATEN_KEEP_SELF_DTYPE = 32,  // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 

@@ -143,6 +143,15 @@ static int64_t largest(tt_dtype_t d) {
       return INT64_MAX;
   }
 }
+// Narrow integers must hold every number of [low, end).
+static bool holds(tt_lower_t *L, int64_t low, int64_t end) {
+  tt_dtype_t d = tt_lower_out_dtype(L, 0);
+  int64_t most = largest(d), least = tt_dtype_is_signed_int(d) ? -most - 1 : 0;
+  if (tt_dtype_is_float(d) || tt_dtype_size(d) == 8) return true;
+  const char *bound = low < least || low > most ? "from" : end - 1 > most ? "to - 1" : NULL;
+  if (bound) TT__FAIL(L, INVALID_ARGUMENT, "%s is out of bounds for %s", bound, tt_dtype_text(d));
+  return !bound;
+}
 // param: 0 (self), 1 (self, to), 2 (self, from, to?).
 TT_LOWER(random) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
@@ -163,6 +172,7 @@ TT_LOWER(random) {
              (long long)low, (long long)tt_lower_int(L, (uint32_t)param, 0));
     return;
   }
+  if (param != 0 && !holds(L, low, (int64_t)((uint64_t)low + range))) return;
   tt_lower_return(L, 0, integers(L, low, range));
 }
 
@@ -170,6 +180,11 @@ TT_LOWER(random) {
 TT_LOWER0(randperm) {
   tt_build_t *b = L->b;
   int64_t n = L->outs[0].sizes[0];
+  if (n > largest(tt_lower_out_dtype(L, 0))) {
+    TT__FAIL(L, INVALID_ARGUMENT, "n = %lld is too large for %s", (long long)n,
+             tt_dtype_text(tt_lower_out_dtype(L, 0)));
+    return;
+  }
   tt__random_t r = tt__random_begin(L);
   const tt_value_t xs[2] = {tt__random_bits64(b, &r, 1, &n, 0), tt_emit_iota(b, TT_S64, 1, &n, 0)};
   tt_value_t sorted[2];

@@ -26,6 +26,13 @@ static void give_at(tt_lower_t *L, const tt_value_t *sorted, tt_value_t at, int6
   }
 }
 
+// Is there an element to choose along dim? Fails the call where not.
+static bool has_elements(tt_lower_t *L, tt_value_t x, int64_t dim, const char *name) {
+  if (tt__rank(L->b, x) == 0 || tt__dim(L->b, x, dim) > 0) return true;
+  TT__FAIL(L, INDEX, "%s(): Expected reduction dim %d to have non-zero size.", name, (int)dim);
+  return false;
+}
+
 // median: the lower middle, or the first NaN. nanmedian (param 1): of what is not NaN.
 // (self) alone, or (self, dim, keepdim) with two results.
 TT_LOWER(median) {
@@ -46,6 +53,7 @@ TT_LOWER(median) {
     return;
   }
   int64_t dim = full ? 0 : tt_lower_dim(L, 1, rank);
+  if (!has_elements(L, x, dim, "median")) return;
   sort_with_index(b, x, dim, sorted);
   tt_value_t nans = nan_count(b, x, dim), size = tt__num(b, nans, (double)tt__dim(b, x, dim));
   tt_value_t numbers = tt__sub(b, size, nans), at;
@@ -64,7 +72,9 @@ TT_LOWER0(kthvalue) {
   tt_build_t *b = L->b;
   tt_value_t x = tt_lower_tensor(L, 0), sorted[2];
   uint32_t rank = tt__rank(b, x);
-  int64_t k = tt_lower_int(L, 1, 1), dim = tt_lower_dim(L, 2, rank), n = tt__dim(b, x, dim);
+  int64_t k = tt_lower_int(L, 1, 1), dim = tt_lower_dim(L, 2, rank);
+  int64_t n = rank ? tt__dim(b, x, dim) : 1;
+  if (!has_elements(L, x, dim, "kthvalue")) return;
   if (k < 1 || k > n) {
     TT__FAIL(L, INVALID_ARGUMENT, "kthvalue(): selected number k out of range for dimension %lld",
              (long long)dim);
@@ -93,10 +103,7 @@ TT_LOWER0(mode) {
     return;
   }
   int64_t dim = tt_lower_dim(L, 1, rank), n = tt__dim(b, x, dim);
-  if (n == 0) {
-    return tt_build_fail(
-        b, TT_ERROR(INDEX, "Expected reduction dim %d to have non-zero size.", (int)dim));
-  }
+  if (!has_elements(L, x, dim, "mode")) return;
   int64_t low[TT_MAX_RANK] = {0}, high[TT_MAX_RANK] = {0};
   low[dim] = 1, high[dim] = -1;
   bool pred = tt_build_dtype(b, x) == TT_I1;

@@ -1,7 +1,7 @@
 // Running sums and extremes, sorting, searching in sorted sequences, histograms.
 #include <math.h>
 
-#include "aten/emit.h"
+#include "aten/index.h"
 
 // --- scans
 // ----------------------------------------------------------------------------------------- The
@@ -115,18 +115,37 @@ static tt_value_t bisect(tt_build_t *b, tt_value_t sequence, tt_value_t values, 
   }
   return low;
 }
+static bool is_one_dimensional(tt_lower_t *L) {
+  uint32_t rank = tt_lower_meta(L, 1)->rank;
+  if (rank != 1)
+    TT__FAIL(L, INVALID_ARGUMENT, "boundaries tensor must be 1 dimension, but got dim(%u)", rank);
+  return rank == 1;
+}
+static bool is_side_known(tt_lower_t *L) {
+  if (!tt_lower_has(L, 4)) return true;
+  const tt_arg_t *side = tt_lower_arg(L, 4);
+  bool known = tt__string_is(side, "left") || tt__string_is(side, "right");
+  if (!known)
+    TT__FAIL(L, INVALID_ARGUMENT, "side can only be 'left' or 'right' but got %.*s",
+             (int)side->count, side->u.string);
+  return known;
+}
 // searchsorted(sequence, values, out_int32, right, side, sorter); param 1: bucketize(values,
 // sequence, out_int32, right).
 TT_LOWER(searchsorted) {
   tt_build_t *b = L->b;
   uint32_t s = param ? 1 : 0, v = param ? 0 : 1;
+  if (param ? !is_one_dimensional(L) : !is_side_known(L)) return;
   tt_dtype_t d = tt_lower_promote(L, s, v);
   tt_value_t sequence = tt_lower_operand(L, s, d), values = tt_lower_operand(L, v, d);
   bool right = tt_lower_int(L, 3, 0);
   if (!param && tt_lower_has(L, 4)) right = tt__string_is(tt_lower_arg(L, 4), "right");
   int64_t last = (int64_t)tt__rank(b, sequence) - 1;
   if (!param && tt_lower_has(L, 5)) {
-    sequence = tt_emit_take_along(b, sequence, tt_lower_tensor_as(L, 5, TT_S64), last);
+    const tt_value_t order =
+        tt__index_ready(L, tt_lower_tensor_as(L, 5, TT_S64), last, tt__dim(b, sequence, last),
+                        false, TT_INVALID_ARGUMENT);
+    sequence = tt_emit_take_along(b, sequence, order, last);
   }
   if (tt__dim(b, sequence, last) == 0 || tt__product(L->outs[0].sizes, L->outs[0].rank) == 0) {
     tt_lower_return(L, 0, tt_emit_splat_int(b, TT_S64, L->outs[0].rank, L->outs[0].sizes, 0));

@@ -14,6 +14,7 @@ enum {
   KEEP_SELF_DTYPE = TT_ATEN_KEEP_SELF_DTYPE,
   LENGTH = TT_ATEN_LENGTH,
   FITS = TT_ATEN_FITS,
+  FITS_PROMOTED = TT_ATEN_FITS_PROMOTED,
 };
 
 #define ATEN(functional, inplace, out, lower, param, flags) \

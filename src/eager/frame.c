@@ -214,10 +214,12 @@ static bool put_length(tt__frame_t *f) {
 // What the flags of the op ask for.
 static tt_status_t put_extra(tt__frame_t *f) {
   if (f->op->flags & TT_ATEN_LENGTH && !put_length(f)) return tt__no_host_memory();
-  return f->op->flags & TT_ATEN_FITS ? tt__check_fits(f->call) : TT_OK_STATUS;
+  if (!(f->op->flags & (TT_ATEN_FITS | TT_ATEN_FITS_PROMOTED))) return TT_OK_STATUS;
+  return tt__check_fits(f->call, f->op->flags & TT_ATEN_FITS_PROMOTED);
 }
 
 tt_status_t tt__frame_key(tt__frame_t *frame) {
+  const uint32_t extra = TT_ATEN_LENGTH | TT_ATEN_FITS | TT_ATEN_FITS_PROMOTED;
   const tt_call_t *call = frame->call;
   frame->key_count = frame->slot_count = 0;
   tt__engine.serial++;
@@ -226,7 +228,7 @@ tt_status_t tt__frame_key(tt__frame_t *frame) {
   for (uint32_t i = 0; i < call->arg_count; i++) {
     if (!put_argument(frame, &call->args[i])) return tt__no_host_memory();
   }
-  if (__builtin_expect((frame->op->flags & (TT_ATEN_LENGTH | TT_ATEN_FITS)) != 0, 0)) {
+  if (__builtin_expect((frame->op->flags & extra) != 0, 0)) {
     TT_RETURN_IF_ERROR(put_extra(frame));
   }
   uint64_t hash = TT_HASH_SEED;

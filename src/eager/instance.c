@@ -136,18 +136,22 @@ static bool copy_call(tt__instance_t *n, const tt__frame_t *frame) {
 
 // --- results -------------------------------------------------------------------------------------
 
-static bool copy_outs(tt__instance_t *n, const tt_inferred_t *inferred) {
+static tt_status_t copy_outs(tt__instance_t *n, const tt_inferred_t *inferred) {
   n->out_count = inferred->out_count;
   n->outs = tt_arena_copy(&n->arena, inferred->outs, n->out_count * sizeof *n->outs);
-  if (!n->outs) return false;
+  if (!n->outs) return tt__no_host_memory();
   for (uint32_t i = 0; i < n->out_count; i++) {
     tt_out_meta_t *m = &n->outs[i];
     if (m->rank == TT_NO_TENSOR) continue;
+    if (m->rank > TT_MAX_RANK) {
+      return TT_ERROR(INVALID_ARGUMENT, "a tpu tensor has at most %d dimensions, not %u",
+                      TT_MAX_RANK, m->rank);
+    }
     m->sizes = tt_arena_copy(&n->arena, m->sizes, m->rank * sizeof(int64_t));
     m->strides = tt_arena_copy(&n->arena, m->strides, m->rank * sizeof(int64_t));
-    if (!m->sizes || !m->strides) return false;
+    if (!m->sizes || !m->strides) return tt__no_host_memory();
   }
-  return true;
+  return TT_OK_STATUS;
 }
 
 // A result of a tensor's own type, dense.
@@ -269,7 +273,7 @@ static uint64_t count_random(const tt__instance_t *n) {
 }
 
 static tt_status_t set_results(tt__instance_t *n, const tt_inferred_t *inferred) {
-  if (!copy_outs(n, inferred)) return tt__no_host_memory();
+  TT_RETURN_IF_ERROR(copy_outs(n, inferred));
   bool functional = n->call.variant == TT_FUNCTIONAL;
   TT_RETURN_IF_ERROR(functional ? set_fresh(n) : set_destinations(n, inferred->mutated));
   n->fresh_results = TT_ARENA_ARRAY(&n->arena, uint32_t, n->out_count);

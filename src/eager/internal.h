@@ -129,7 +129,7 @@ static inline const tt_aten_op_t *tt__op(uint16_t op) {
 
 // The bits of a run-time scalar in `dtype`, rounded once. `kind` is that of a tt_number_t.
 // Fails where a Scalar argument is no value of the type of argument 0 (TT_ATEN_FITS).
-tt_status_t tt__check_fits(const tt_call_t *call) TT_MUST_USE;
+tt_status_t tt__check_fits(const tt_call_t *call, bool promotes) TT_MUST_USE;
 void tt__scalar_bits(uint8_t kind, const void *payload, tt_dtype_t dtype, uint64_t *out_bits);
 // The other way round: one element's bytes as a Python number.
 void tt__number_of(tt_dtype_t dtype, const void *data, tt_number_t *out_number);

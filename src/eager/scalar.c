@@ -153,7 +153,7 @@ static bool fits(const tt_arg_t *a, tt_dtype_t dtype) {
   return d >= least && (d <= most || (dtype == TT_S64 && d < 0x1p63));
 }
 
-tt_status_t tt__check_fits(const tt_call_t *call) {
+tt_status_t tt__check_fits(const tt_call_t *call, bool promotes) {
   const tt_arg_t *self = &call->args[0];
   if (self->kind != TT_ARG_TENSOR) return TT_OK_STATUS;
   tt_dtype_t dtype = (tt_dtype_t)self->u.tensor->dtype;
@@ -162,6 +162,7 @@ tt_status_t tt__check_fits(const tt_call_t *call) {
     const tt_arg_t *a = &call->args[i];
     bool number = a->kind == TT_ARG_FLOAT || a->kind == TT_ARG_COMPLEX ||
                   (a->kind == TT_ARG_INT && a->count == 1);
+    if (promotes && a->kind == TT_ARG_FLOAT && tt_dtype_is_int(dtype)) return TT_OK_STATUS;
     if (number && !fits(a, dtype)) {
       return TT_ERROR(INVALID_ARGUMENT, "value cannot be converted to type %s without overflow",
                       name);
