@@ -187,6 +187,25 @@ def test_layouts_that_the_trace_did_not_expect(programs):
     assert programs and all(p._whole for p in programs)
 
 
+@pytest.mark.parametrize("conjugate", [torch.conj, torch._neg_view])
+def test_lazy_conjugates_leave_a_program(conjugate):
+    """The backward keeps the conjugate of w, which is x's memory and a bit."""
+
+    def f(x, y):
+        z = torch.view_as_complex(x * 2)
+        w = conjugate(z)
+        return torch.view_as_real(w * torch.view_as_complex(y) + z), w + 0
+
+    x, y = torch.randn(4, 2), torch.randn(4, 2)
+    found = []
+    for device, g in (("cpu", f), ("tpu", torch.compile(f, fullgraph=True))):
+        a, b = (t.to(device, copy=True).requires_grad_() for t in (x, y))
+        real, w = g(a, b)
+        (real.sin().sum() + w.abs().square().sum()).backward()
+        found.append((real, w, a.grad, b.grad))
+    same(found[1], found[0])
+
+
 def test_written_arguments():
     def f(x, y, view):
         x.add_(1)

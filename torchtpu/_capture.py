@@ -33,7 +33,9 @@ def capture(
     program = _C.capture_begin(device, inputs, located, open_)
     try:
         result = function()
-        _C.capture_end(program, [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)])
+        # A program's output is memory: a lazy conjugate is worked out.
+        outputs = [t.detach() for t in tree_leaves(result) if torch.is_tensor(t)]
+        _C.capture_end(program, [t.resolve_conj().resolve_neg() for t in outputs])
     except BaseException:
         _C.capture_cancel(program)
         raise
