@@ -87,6 +87,9 @@ at::Scalar local_scalar_dense(const at::Tensor &self) {
   return number_to_scalar(number);
 }
 
+// A buffer lives until the work that was given it is done, on whichever stream.
+void record_stream(at::Tensor &, c10::Stream) {}
+
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -94,6 +97,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_copy_from_and_resize", TORCH_FN(copy_from_and_resize));
   m.impl("copy_", TORCH_FN(copy_));
   m.impl("_local_scalar_dense", TORCH_FN(local_scalar_dense));
+  m.impl("record_stream", TORCH_FN(record_stream));
 }
 
 // copy_ reads the lazy conj and neg bits itself; resolving them first would copy through here

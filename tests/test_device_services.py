@@ -1,5 +1,6 @@
 """Generators, streams, events, modes, memory, autocast, threads and processes."""
 
+import os
 import subprocess
 import sys
 import textwrap
@@ -163,3 +164,67 @@ def test_a_script_may_end_right_after_backward():
             x.sum().backward()
             """
         )
+
+
+def test_tensor_types(device):
+    made = torch.tpu.FloatTensor(2, 3)
+    assert made.shape == (2, 3) and made.is_tpu and made.dtype == torch.float32
+    assert torch.tpu.LongTensor([1, 2]).tolist() == [1, 2]
+    assert isinstance(made, torch.tpu.FloatTensor)
+    assert not isinstance(made, torch.tpu.HalfTensor)
+    assert not isinstance(made.cpu(), torch.tpu.FloatTensor)
+    assert torch.ones(2).int().type(torch.tpu.DoubleTensor).type() == "torch.tpu.DoubleTensor"
+    with pytest.raises(TypeError, match="floating-point"):
+        torch.set_default_tensor_type("torch.tpu.LongTensor")
+
+
+def test_what_cuda_code_reaches_for(device):
+    torch.ones(1, device=device).record_stream(torch.tpu.current_stream())
+    torch.tpu.ipc_collect()
+    assert torch.tpu.OutOfMemoryError is torch.OutOfMemoryError
+    assert not torch.tpu.is_current_stream_capturing()
+
+    class Double(torch.autograd.Function):
+        @staticmethod
+        @torch.tpu.amp.custom_fwd(cast_inputs=torch.float32)
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @torch.tpu.amp.custom_bwd
+        def backward(ctx, grad):
+            return grad * 2
+
+    x = torch.ones(2, device=device, dtype=torch.bfloat16, requires_grad=True)
+    with torch.autocast(device):
+        y = Double.apply(x)
+    y.sum().backward()
+    assert y.dtype == torch.float32 and x.grad.tolist() == [2, 2]
+
+
+def test_data_parallel():
+    code = """
+        import copy, torch
+        from torch import nn
+        alone = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+        x = torch.randn(6, 4)
+        alone(x).square().sum().backward()
+        for devices in ([0], [0, 1]):
+            model = copy.deepcopy(alone)
+            model.zero_grad()
+            y = nn.DataParallel(model, devices).tpu()(x)
+            y.square().sum().backward()
+            assert y.device == torch.device("tpu", 0) and y.shape == (6, 2)
+            for a, b in zip(alone.parameters(), model.parameters()):
+                torch.testing.assert_close(b.grad.cpu(), a.grad, rtol=1e-4, atol=1e-4)
+        torch.set_default_tensor_type("torch.tpu.FloatTensor")
+        assert torch.ones(1).is_tpu
+    """
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", textwrap.dedent(code)],
+        env={**os.environ, "TORCHTPU_NUM_DEVICES": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

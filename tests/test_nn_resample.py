@@ -36,12 +36,15 @@ def test_antialias(mode, size):
     agree(lambda v: F.interpolate(v, size, mode=mode, antialias=True), torch.randn(2, 3, 10, 11))
 
 
-def test_bytes():
-    x = torch.randint(0, 256, (1, 3, 16, 16), dtype=torch.uint8)
-    for mode in ("bilinear", "bicubic"):
-        want = F.interpolate(x, size=(7, 9), mode=mode)
-        given = F.interpolate(x.to("tpu"), size=(7, 9), mode=mode).cpu()
-        assert (want.int() - given.int()).abs().max() <= 1
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(7, 9), (5, 31), (40, 33)])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_bytes(mode, size, antialias):
+    x = torch.randint(0, 256, (2, 3, 16, 16), dtype=torch.uint8)
+    for align in (False, True):
+        options = {"mode": mode, "antialias": antialias, "align_corners": align}
+        want = F.interpolate(x, size, **options)
+        assert torch.equal(F.interpolate(x.to("tpu"), size, **options).cpu(), want)
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])

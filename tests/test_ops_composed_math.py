@@ -104,3 +104,13 @@ def test_distributions_have_gradients():
         a = torch.tensor([0.5, 2.0, 7.0], device="tpu", requires_grad=True)
         make(a).rsample((5,)).square().sum().backward()
         assert a.grad.isfinite().all() and a.grad.abs().sum() > 0
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_distances_of_batched_gradients(p):
+    """As vmap asks for them: only the gradient has a batch dimension."""
+    x, y, grad = torch.randn(3, 4), torch.randn(5, 4), torch.randn(2, 3, 5)
+    far = torch.cdist(x, y, p)
+    want = torch.stack([torch.ops.aten._cdist_backward(g, x, y, p, far) for g in grad])
+    given = torch.ops.aten._cdist_backward(*(t.to("tpu") for t in (grad, x, y)), p, far.to("tpu"))
+    torch.testing.assert_close(given.cpu(), want, rtol=1e-4, atol=1e-5)

@@ -45,7 +45,10 @@ def attach(module) -> None:
     torch.set_autocast_dtype(_NAME, torch.bfloat16)
     _dlpack_device()
     # torch.compile finds its backend through the entry point group torch_dynamo_backends.
-    from torchtpu import _default_backend, distributed
+    from torchtpu import _default_backend, distributed, parallel
+    from torchtpu.tpu import types
 
     _default_backend.install()
+    parallel.install()
+    types.install()
     distributed.register()

@@ -18,6 +18,7 @@ _REPLACE = {
     "log_sigmoid_forward",
     "rrelu_with_noise_functional",
     "kthvalue",
+    "_cdist_backward",
 }
 
 
@@ -170,6 +171,12 @@ def _aminmax_dim(self, dim, keepdim=False):
 
 for _name in ("index_fill.int_Scalar", "index_fill.int_Tensor"):
     _meta(_name)(_like)
+
+
+@_meta("_cdist_backward")
+def _cdist_backward(grad, x1, x2, p, cdist):
+    batch = torch.broadcast_shapes(grad.shape[:-2], x1.shape[:-2], x2.shape[:-2])
+    return x1.new_empty(*batch, *x1.shape[-2:])
 
 
 @_meta("kthvalue")

@@ -175,12 +175,22 @@ static taps_t taps_transpose(tt_build_t *b, const taps_t *t, int64_t columns) {
   return r;
 }
 
+// Adds the weights that a row gives to one input, the edge's; gives the largest weight or sum met.
+static double taps_merge(taps_t *t) {
+  double most = 0;
+  for (int64_t i = 0; i < t->rows * t->taps; i++) {
+    int64_t first = i - i % t->taps;
+    while (t->index[first] != t->index[i]) first++;
+    if (first < i) t->weight[first] += t->weight[i], t->weight[i] = 0;
+    most = fmax(most, t->weight[first]);
+  }
+  return most;
+}
 // PyTorch interpolates bytes in 16-bit fixed point; its weights, and rounding after each dimension,
 // decide ties.
 static void taps_quantise(taps_t *t) {
-  double most = 0;
+  const double most = taps_merge(t);
   int bits = 0;
-  for (int64_t i = 0; i < t->rows * t->taps; i++) most = fmax(most, t->weight[i]);
   while (bits < 22 && (int)(0.5 + most * (double)(2 << bits)) < 1 << 15) bits++;
   for (int64_t i = 0; i < t->rows * t->taps; i++) {
     const double scaled = t->weight[i] * (double)(1 << bits);

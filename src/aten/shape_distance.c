@@ -59,9 +59,11 @@ TT_LOWER0(cdist_backward) {
     return;
   }
   tt_value_t d = differences(b, tt__opmath_tensor(L, 1), tt__opmath_tensor(L, 2));
-  int64_t rank = tt__rank(b, dist), others = rank - 1;
+  int64_t rank = tt__rank(b, dist), wide = tt__rank(b, g);
   tt_value_t slope = norm_slope(b, d, with_size_one(b, dist, rank), tt_lower_static_float(L, 3, 2));
-  tt_value_t r = tt__mul(b, slope, with_size_one(b, g, rank));
+  tt_value_t r = tt__mul(b, slope, with_size_one(b, g, wide));
+  // Under vmap the gradient alone may be batched.
+  const int64_t others = tt__rank(b, r) - 2;
   tt_lower_return(L, 0, tt_emit_reduce(b, TT_OP_ADD, r, &others, 1, false));
 }
 

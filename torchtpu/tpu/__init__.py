@@ -1,5 +1,7 @@
 """torch.tpu: the device's module, shaped like torch.cuda."""
 
+from torch import AcceleratorError, OutOfMemoryError
+
 from torchtpu.tpu import _device_index as _utils_impl
 from torchtpu.tpu import amp
 from torchtpu.tpu.amp import get_amp_supported_dtype, is_bf16_supported
@@ -25,6 +27,7 @@ from torchtpu.tpu.device import (
 )
 from torchtpu.tpu.memory import (
     empty_cache,
+    ipc_collect,
     max_memory_allocated,
     max_memory_reserved,
     mem_get_info,
@@ -64,14 +67,39 @@ from torchtpu.tpu.streams import (
     StreamContext,
     current_stream,
     default_stream,
+    is_current_stream_capturing,
     set_stream,
     stream,
 )
+from torchtpu.tpu.types import (
+    BFloat16Tensor,
+    BoolTensor,
+    ByteTensor,
+    CharTensor,
+    DoubleTensor,
+    FloatTensor,
+    HalfTensor,
+    IntTensor,
+    LongTensor,
+    ShortTensor,
+)
 
 __all__ = [
+    "AcceleratorError",
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
     "DeviceProperties",
+    "DoubleTensor",
     "EagerMode",
     "Event",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "OutOfMemoryError",
+    "ShortTensor",
     "Stream",
     "StreamContext",
     "amp",
@@ -97,8 +125,10 @@ __all__ = [
     "get_rng_state_all",
     "init",
     "initial_seed",
+    "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",

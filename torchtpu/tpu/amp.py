@@ -1,6 +1,11 @@
 """torch.autocast("tpu") and gradient scaling."""
 
+import functools
+
 import torch
+
+custom_fwd = functools.partial(torch.amp.custom_fwd, device_type="tpu")
+custom_bwd = functools.partial(torch.amp.custom_bwd, device_type="tpu")
 
 
 def get_amp_supported_dtype() -> list[torch.dtype]:

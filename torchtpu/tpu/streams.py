@@ -43,6 +43,11 @@ def _wrap(stream: torch.Stream) -> Stream:
     )
 
 
+def is_current_stream_capturing() -> bool:
+    """Streams have no graphs to capture into; ``torch.compile`` makes programs."""
+    return False
+
+
 def current_stream(device=None) -> Stream:
     return _wrap(torch._C._accelerator_getStream(device_index(device)))
 
