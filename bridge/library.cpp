@@ -67,8 +67,14 @@ bool quietly(F body) {
   }
 }
 
+// at::from_blob takes no negative strides; it would end the process, not throw.
+bool is_reversed(const tt_matrix_t &m) {
+  return m.batch_stride < 0 || m.row_stride < 0 || m.col_stride < 0;
+}
+
 bool matmul(int dtype, const tt_matrix_t *a, const tt_matrix_t *b, const tt_matrix_t *out) {
   if (out->batch * out->rows * out->cols * a->cols < kSmallestMatmul) return false;
+  if (is_reversed(*a) || is_reversed(*b) || is_reversed(*out)) return false;
   return quietly([&] {
     Tensor result = matrix(dtype, *out);
     if (out->batch == 1) {

@@ -58,6 +58,24 @@ def test_linear_and_einsum():
     agree(lambda x, y: torch.tensordot(x, y, dims=([1, 2], [0, 1])), r(2, 3, 4), r(3, 4, 5))
 
 
+@pytest.mark.parametrize("mode", ["strict", "defer_and_fuse"])
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.complex64])
+def test_products_of_reversed_operands(mode, batch, dtype):
+    """A fused product reads its operands backwards; MKL and PyTorch take no such strides."""
+    a, b = r(batch, 96, 128, dtype=dtype), r(batch, 96, 64, dtype=dtype)
+    before, near = torch.tpu.get_eager_mode(), 2e-2 if dtype == torch.bfloat16 else 1e-5
+    torch.tpu.set_eager_mode(mode)
+    try:
+        for dims in ((1,), (2,), (0, 1, 2)):
+            x, y = (t.to("tpu").flip(dims) for t in (a, b))
+            want = a.flip(dims).mT.cdouble() @ b.flip(dims).cdouble()
+            given = (x.mT @ y).cpu().cdouble()
+            torch.testing.assert_close(given, want, rtol=near, atol=10 * near)
+    finally:
+        torch.tpu.set_eager_mode(before)
+
+
 def test_out_and_inplace():
     a, b = r(3, 4).to("tpu"), r(4, 5).to("tpu")
     out = torch.empty(3, 5, device="tpu")
