@@ -71,8 +71,7 @@ class EngineKernel final : public c10::OperatorKernel {
         if (k == i) continue;
         if (is_present(args[k])) at::assert_no_partial_overlap(written, args[k].toTensor());
         if (!args[k].isTensorList()) continue;
-        for (const at::Tensor &read : args[k].toTensorList())
-          at::assert_no_partial_overlap(written, read);
+        for (const at::Tensor &read : args[k].toTensorList()) at::assert_no_overlap(written, read);
       }
     }
   }

@@ -21,6 +21,14 @@ def longs(d, *sizes):
     return torch.ones(*sizes, device=d, dtype=torch.int64)
 
 
+def cat_into_one(x):
+    return torch.cat([x, x], out=x)
+
+
+def take_into_one(x):
+    return torch.take(x, torch.zeros(2, dtype=torch.int64, device=x.device), out=x)
+
+
 # name: (call of a device, words of the device's message)
 CALLS = {
     "mm_dtypes": (lambda d: longs(d, 2, 2) @ ones(d, 2, 2), "same dtype.*i64 != f32"),
@@ -111,6 +119,34 @@ CALLS = {
     "masked_select_out": (
         lambda d: (lambda x: torch.masked_select(x, x > 0, out=x))(ones(d, 3)),
         "single memory location",
+    ),
+    "complex_of_two_types": (
+        lambda d: torch.complex(ones(d, 2), ones(d, 2).double()),
+        "Expected object of scalar type Float but got scalar type Double",
+    ),
+    "masked_scatter_mask": (
+        lambda d: ones(d, 2).masked_scatter(ones(d, 2).byte(), ones(d, 2)),
+        "only supports boolean masks",
+    ),
+    "margins_of_nothing": (
+        lambda d: F.multi_margin_loss(ones(d, 5, 0), longs(d, 5)),
+        r"batch size, but got: \[5, 0\]",
+    ),
+    "margins_of_other_sizes": (
+        lambda d: F.multilabel_margin_loss(ones(d, 5, 4), longs(d, 4)),
+        r"inconsistent target size: \[4\] for input of size: \[5, 4\]",
+    ),
+    "class_weights": (
+        lambda d: F.nll_loss(ones(d, 2, 3), longs(d, 2), ones(d, 3).half()),
+        "expected scalar type f32 but found f16",
+    ),
+    "gelu": (lambda d: F.gelu(ones(d, 2), approximate="round"), "either none or tanh"),
+    "histogramdd": (lambda d: torch.histogramdd(ones(d, 2, 2), [1, 2, 3]), "size of bins"),
+    "cat_out": (lambda d: cat_into_one(ones(d, 2)), "single memory location"),
+    "take_out": (lambda d: take_into_one(ones(d, 2)), "single memory location"),
+    "multinomial_out": (
+        lambda d: torch.multinomial(ones(d, 3), 1, out=ones(d, 1)),
+        "expects Long tensor out",
     ),
     "labels_of_margins": (
         lambda d: F.multilabel_margin_loss(ones(d, 2, 3), longs(d, 2, 3) * 7),

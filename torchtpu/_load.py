@@ -14,6 +14,7 @@ def register() -> None:
         _C,  # noqa: F401  (registers allocator, guard, hooks and kernels)
         grouped,  # noqa: F401  (products of groups)
         meta,  # noqa: F401  (meta kernels that PyTorch lacks)
+        meta_checks,  # noqa: F401  (... and those that check less than the CPU's kernels)
         nested,  # noqa: F401  (kernels of nested tensors)
         sparse,  # noqa: F401  (kernels of sparse tensors)
         windows,  # noqa: F401  (window functions)

@@ -199,6 +199,10 @@ def _limits(wanted, dim: int):
 
 @composes("_histogramdd_bin_edges")
 def _histogramdd_bin_edges(self, bins, *, range=None, weight=None, density=False):
+    if len(bins) != self.size(-1):
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
     points = self.reshape(-1, self.size(-1))
     return [_edges(points[:, d], n, _limits(range, d)) for d, n in enumerate(bins)]
 
@@ -211,6 +215,10 @@ def _histogramdd_from_bin_cts(self, bins, *, range=None, weight=None, density=Fa
 
 @composes("_histogramdd_from_bin_tensors")
 def _histogramdd_from_bin_tensors(self, bins, *, weight=None, density=False):
+    if len(bins) != self.size(-1):
+        raise RuntimeError(
+            "histogramdd: The size of bins must be equal to the innermost dimension of the input."
+        )
     return _histogram(self.reshape(-1, self.size(-1)), list(bins), weight, density)
 
 

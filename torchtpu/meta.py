@@ -4,9 +4,8 @@ import torch
 
 _library = torch.library.Library("aten", "IMPL")
 # PyTorch's one raises for the first two, asks a left-out bias for its device in the third, gives a
-# vector of labels a loss of one element, unlike its kernels, in the fourth, takes only bfloat16 in
-# the fifth, checks other things first in the last, and lays out the others' results unlike its
-# kernels.
+# vector of labels a loss of one element, unlike its kernels, in the fourth, and takes only bfloat16
+# in the fifth. Those of the others check less or lay out their results otherwise than its kernels.
 _REPLACE = {
     "convolution_overrideable",
     "convolution_backward_overrideable",
@@ -19,6 +18,12 @@ _REPLACE = {
     "rrelu_with_noise_functional",
     "kthvalue",
     "_cdist_backward",
+    "complex",
+    "masked_scatter",
+    "masked_scatter_",
+    "multi_margin_loss",
+    "multinomial",
+    "take",
 }
 
 
@@ -146,12 +151,6 @@ for _name in (
     _meta(_name)(_like)
 for _name in ("multi_margin_loss_backward", "multilabel_margin_loss_backward"):
     _meta(_name)(_like_second)
-
-
-@_meta("multilabel_margin_loss_forward")
-def _multilabel_margin(self, target, reduction):
-    rows = self.shape[:-1] if reduction == 0 else ()
-    return self.new_empty(rows), self.new_empty(target.shape)
 
 
 @_meta("_aminmax")

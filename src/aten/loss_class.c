@@ -52,6 +52,12 @@ TT_LOWER0(nll_loss) {
   tt_build_t *b = L->b;
   tt_value_t x = tt__opmath_tensor(L, 0);
   int64_t reduction = tt_lower_int(L, 3, 1);
+  if (tt_lower_has(L, 2) && tt_lower_meta(L, 2)->dtype != tt_lower_meta(L, 0)->dtype) {
+    TT__FAIL(L, INVALID_ARGUMENT, "weight: expected scalar type %s but found %s",
+             tt_dtype_text((tt_dtype_t)tt_lower_meta(L, 0)->dtype),
+             tt_dtype_text((tt_dtype_t)tt_lower_meta(L, 2)->dtype));
+    return;
+  }
   classes_t c = classes(L, x, 1, 2, tt_lower_int(L, 4, -100));
   tt_value_t picked = tt_emit_take_along(b, x, c.index, c.dim);
   // An ignored sample counts nothing, whatever stands there.

@@ -25,9 +25,17 @@ static tt_value_t gelu_inner(tt_build_t *b, tt_value_t x) {
 static tt_value_t normal_cdf(tt_build_t *b, tt_value_t x) {
   return tt__mulc(b, tt__addc(b, tt__erf(b, tt__mulc(b, x, M_SQRT1_2)), 1), 0.5);
 }
+// Has the call a known approximation? Fails it where not.
+static bool gelu_is_known(tt_lower_t *L, uint32_t arg) {
+  const tt_arg_t *how = tt_lower_arg(L, arg);
+  bool known = !tt_lower_has(L, arg) || tt__string_is(how, "none") || tt__string_is(how, "tanh");
+  if (!known) TT__FAIL(L, INVALID_ARGUMENT, "approximate argument must be either none or tanh.");
+  return known;
+}
 TT_LOWER0(gelu) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0);
+  if (!gelu_is_known(L, 1)) return;
   if (!tt__string_is(tt_lower_arg(L, 1), "tanh")) {
     out(L, tt__mul(b, x, normal_cdf(b, x)));
     return;

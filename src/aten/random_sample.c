@@ -254,27 +254,10 @@ static tt_value_t choose_again(tt_lower_t *L, const tt__random_t *r, tt_value_t 
       tt_emit_reduce(b, TT_OP_ADD, tt_emit_convert(b, passed, TT_S64), &axis, 1, false);
   return tt__min(b, index, tt__num(b, index, (double)(n - 1)));
 }
-static bool sample_count_fits(tt_lower_t *L, tt_value_t p) {
-  int64_t samples = tt_lower_int(L, 1, 1), last = (int64_t)tt__rank(L->b, p) - 1;
-  if (samples < 1) TT__FAIL(L, INVALID_ARGUMENT, "cannot sample n_sample <= 0 samples");
-  bool many = !tt_lower_int(L, 2, 0) && samples > tt__dim(L->b, p, last);
-  if (many)
-    TT__FAIL(L, INVALID_ARGUMENT,
-             "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
-  return samples > 0 && !many;
-}
 // multinomial(self, num_samples, replacement)
 TT_LOWER0(multinomial) {
   tt_build_t *b = L->b;
-  tt_dtype_t given = (tt_dtype_t)tt_lower_meta(L, 0)->dtype;
-  if (!tt_dtype_is_float(given)) {
-    TT__FAIL(L, INVALID_ARGUMENT,
-             "multinomial only supports floating-point dtypes for input, got: %s",
-             tt_dtype_text(given));
-    return;
-  }
   tt_value_t p = tt_lower_tensor_as(L, 0, TT_F64);
-  if (!sample_count_fits(L, p)) return;
   tt_value_t valid = tt__and(b, tt__cmpc(b, TT_GE, p, 0), tt_emit_unary(b, TT_OP_IS_FINITE, p));
   tt_lower_check(L, tt__not(b, any(b, tt__not(b, valid))), TT_INVALID_ARGUMENT,
                  "probability tensor contains either `inf`, `nan` or element < 0");
