@@ -136,6 +136,18 @@ CALLS = {
         lambda d: F.multilabel_margin_loss(ones(d, 5, 4), longs(d, 4)),
         r"inconsistent target size: \[4\] for input of size: \[5, 4\]",
     ),
+    "shift_of_floats": (
+        lambda d: torch.bitwise_left_shift(ones(d, 2), ones(d, 2)),
+        "not implemented for f32",
+    ),
+    "complex_fmod": (
+        lambda d: torch.fmod(ones(d, 2), ones(d, 2, dtype=torch.complex64)),
+        "not implemented for complex",
+    ),
+    "complex_atan2": (
+        lambda d: torch.atan2(ones(d, 2), ones(d, 2, dtype=torch.complex64)),
+        "not implemented for complex",
+    ),
     "class_weights": (
         lambda d: F.nll_loss(ones(d, 2, 3), longs(d, 2), ones(d, 3).half()),
         "expected scalar type f32 but found f16",

@@ -107,6 +107,7 @@ POINTS = torch.stack([X, X.cos()], 1)
         ),
         lambda d: F.rrelu(X.to(d)),
         lambda d: torch.arange(0, 5, 0.5, dtype=torch.int32, device=d),
+        lambda d: torch.fmod(torch.ones(0, 3).long().to(d), torch.zeros(3).long().to(d)),
         lambda d: torch.arange(5, 0, -1.5, dtype=torch.uint8, device=d),
         lambda d: torch.logcumsumexp(torch.complex(X, X.cos()).to(d), 0),
         lambda d: torch._efficientzerotensor((2,), device=d) + torch.ones(2).to(d),

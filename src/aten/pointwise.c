@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "aten/emit.h"
 #include "aten/math.h"
 #include "aten/pointwise_params.h"
 
@@ -112,7 +113,7 @@ static tt_value_t pw_lcm(tt_build_t *b, tt_value_t x, tt_value_t y) {
 TT_SPECIAL_BINARIES(B)
 #undef B
 
-enum { ARITH, EXACT, COMPARE, LOGICAL };
+enum { ARITH, REAL, EXACT, WHOLE, COMPARE, LOGICAL };
 static const struct {
   tt__binary_fn_t fn;
   int cls;
@@ -126,10 +127,21 @@ tt_value_t tt__binary(tt_build_t *b, int kind, tt_value_t x, tt_value_t y) {
   return functions[kind].fn(b, x, y);
 }
 
+// Fails the call where the numbers are not of the kind that the op is for.
+static bool is_for(tt_lower_t *L, tt_dtype_t d, bool holds) {
+  if (!holds) TT__FAIL(L, TYPE, "not implemented for %s", tt_dtype_text(d));
+  return holds;
+}
+
 TT_LOWER(binary) {
   tt_dtype_t d = tt_lower_out_dtype(L, 0);
   tt_value_t x, y;
-  switch (functions[param].cls) {
+  const int cls = functions[param].cls;
+  const bool ordered = param >= TT_B_MAXIMUM && param <= TT_B_FMIN;
+  if ((cls == REAL || ordered) && !is_for(L, d, !tt_dtype_is_complex(d))) return;
+  if (cls == WHOLE && !is_for(L, d, tt_dtype_is_int(d))) return;
+  switch (cls) {
+    case REAL:
     case ARITH: {
       bool exact = param == TT_B_MUL || param == TT_B_DIV;
       x = exact ? tt__operand(L, 0, d) : tt__rounded_operand(L, 0, d);
@@ -138,6 +150,7 @@ TT_LOWER(binary) {
     }
     case COMPARE:
       d = tt_lower_promote(L, 0, 1);  // fall through
+    case WHOLE:
     case EXACT:
       x = tt_lower_operand(L, 0, d);
       y = tt_lower_operand(L, 1, d);
@@ -192,6 +205,7 @@ TT_LOWER0(lerp) {
 void tt__check_divisor(tt_lower_t *L, tt_value_t y) {
   tt_build_t *b = L->b;
   if (!tt_dtype_is_int(tt_build_dtype(b, y))) return;
+  if (tt__product(L->outs[0].sizes, L->outs[0].rank) == 0) return;
   int64_t dims[TT_MAX_RANK];
   uint32_t rank = tt__rank(b, y);
   for (uint32_t i = 0; i < rank; i++) dims[i] = i;
@@ -227,6 +241,8 @@ TT_LOWER(division) {
     const tt_arg_t *mode = tt_lower_arg(L, 2);
     param = mode->count == 5 && memcmp(mode->u.string, "floor", 5) == 0 ? DIV_FLOOR : DIV_TRUNC;
   }
+  bool whole = param == DIV_REMAINDER || param == DIV_FMOD;
+  if (!is_for(L, d, !whole || !tt_dtype_is_complex(d))) return;
   tt__check_divisor(L, y);
   tt_lower_return(L, 0, divide(L->b, param, x, y, d));
 }

@@ -88,7 +88,9 @@
 
 // Functions of two values: B(NAME, class, function of (builder, value, value))
 //   ARITH    computed in the opmath type of the result's
+//   REAL     ... and refuses complex numbers
 //   EXACT    computed in the result's type, never widened
+//   WHOLE    ... and refuses all but integers
 //   COMPARE  computed in the operands' promoted type, gives booleans
 //   LOGICAL  operands are compared with zero first
 #define TT_SPECIAL_BINARIES(B)           \
@@ -113,9 +115,9 @@
   B(MUL, ARITH, tt__mul)                \
   B(DIV, ARITH, tt__div)                \
   B(POW, ARITH, tt__power)              \
-  B(ATAN2, ARITH, pw_atan2)             \
-  B(HYPOT, ARITH, tt__hypot)            \
-  B(COPYSIGN, ARITH, tt__copysign)      \
+  B(ATAN2, REAL, pw_atan2)              \
+  B(HYPOT, REAL, tt__hypot)             \
+  B(COPYSIGN, REAL, tt__copysign)       \
   B(NEXTAFTER, EXACT, pw_nextafter)     \
   B(MAXIMUM, EXACT, tt__max)            \
   B(MINIMUM, EXACT, tt__min)            \
@@ -124,8 +126,8 @@
   B(AND, EXACT, tt__and)                \
   B(OR, EXACT, tt__or)                  \
   B(XOR, EXACT, tt__xor)                \
-  B(SHIFT_LEFT, EXACT, pw_shift_left)   \
-  B(SHIFT_RIGHT, EXACT, pw_shift_right) \
+  B(SHIFT_LEFT, WHOLE, pw_shift_left)   \
+  B(SHIFT_RIGHT, WHOLE, pw_shift_right) \
   B(EQ, COMPARE, tt__eq)                \
   B(NE, COMPARE, tt__ne)                \
   B(LT, COMPARE, tt__lt)                \
@@ -137,9 +139,9 @@
   B(LOGICAL_XOR, LOGICAL, tt__xor)      \
   B(HEAVISIDE, EXACT, pw_heaviside)     \
   B(LOGADDEXP, ARITH, tt__logaddexp)    \
-  B(LOGADDEXP2, ARITH, pw_logaddexp2)   \
-  B(XLOGY, ARITH, pw_xlogy)             \
-  B(XLOG1PY, ARITH, pw_xlog1py)         \
+  B(LOGADDEXP2, REAL, pw_logaddexp2)    \
+  B(XLOGY, REAL, pw_xlogy)              \
+  B(XLOG1PY, REAL, pw_xlog1py)          \
   B(GCD, EXACT, pw_gcd)                 \
   B(LCM, EXACT, pw_lcm)                 \
   TT_SPECIAL_BINARIES(B)
