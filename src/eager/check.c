@@ -9,7 +9,8 @@ enum { MOST_PENDING = 64 };
 typedef struct pending_s {
   tt_buffer_t *buffer;
   const tt__check_t *checks;
-  tt__fused_t *owner;  // retained
+  tt__fused_t *program;      // whose `checks` is, retained; NULL: it is the instance's
+  tt__instance_t *instance;  // the same
 } pending_t;
 
 typedef struct queue_s {
@@ -28,11 +29,12 @@ static tt_status_t read_check(pending_t p) {
   return tt_status_make(c->code, __FILE__, __LINE__, "%s: %s", c->op_name, c->message);
 }
 
-// Consumes the buffer and the owner.
+// Consumes the buffer and the owners.
 static tt_status_t examine(pending_t p) {
   tt_status_t s = read_check(p);
   tt_buffer_release(p.buffer);
-  tt__fused_release(p.owner);
+  tt__fused_release(p.program);
+  tt__instance_release(p.instance);
   return s;
 }
 
@@ -45,9 +47,10 @@ static tt_status_t examine_oldest(queue_t *q, uint32_t count) {
 }
 
 tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks,
-                          tt__fused_t *owner) {
-  pending_t p = {buffer, checks, owner};
-  if (owner) tt__fused_retain(owner);
+                          tt__fused_t *program, tt__instance_t *instance) {
+  pending_t p = {buffer, checks, program, instance};
+  if (program) tt__fused_retain(program);
+  if (instance) tt__instance_retain(instance);
   if (tt_buffer_is_ready(buffer)) return examine(p);
   queue_t *q = queues[device];
   if (!q) q = queues[device] = tt_alloc_zeroed(sizeof *q);

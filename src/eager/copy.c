@@ -36,20 +36,19 @@ static tt_status_t call_copy(const tt_tensor_t *dst, const tt_tensor_t *src) {
   return TT_OK_STATUS;
 }
 
-// `out_tensor` owns its storage and shares src's sizes; its strides are the process's.
-static tt_status_t call_contiguous(const tt_tensor_t *src, tt_tensor_t *out_tensor) {
+// `out_tensor` owns its storage; its sizes and strides last until the caller's tt_outs_deinit.
+static tt_status_t call_contiguous(const tt_tensor_t *src, tt_outs_t *outs,
+                                   tt_tensor_t *out_tensor) {
   tt_arg_t arg = {.kind = TT_ARG_TENSOR, .u.tensor = src};
   tt_call_t call = {TT__OP_CONTIGUOUS, TT_FUNCTIONAL, 1, (int8_t)tt_storage_device(src->storage),
                     &arg};
-  tt_outs_t outs;
-  TT_RETURN_IF_ERROR(tt__record(&call, &outs));
-  const tt_out_t *out = &outs.items[0];
+  TT_RETURN_IF_ERROR(tt__record(&call, outs));
+  const tt_out_t *out = &outs->items[0];
   *out_tensor = (tt_tensor_t){.storage = out->storage,
                               .sizes = out->meta->sizes,
                               .strides = out->meta->strides,
                               .rank = out->meta->rank,
                               .dtype = out->meta->dtype};
-  tt_outs_deinit(&outs);
   return TT_OK_STATUS;
 }
 
@@ -187,10 +186,12 @@ static tt_status_t dense_version(const tt_tensor_t *src, tt__version_t **out_ver
   bool unwritten;
   TT_RETURN_IF_ERROR(plain_version(src, out_version, &unwritten));
   if (*out_version || unwritten) return TT_OK_STATUS;
+  tt_outs_t outs;
   tt_tensor_t dense;
-  TT_RETURN_IF_ERROR(call_contiguous(src, &dense));
+  TT_RETURN_IF_ERROR(call_contiguous(src, &outs, &dense));
   tt_status_t s = plain_version(&dense, out_version, &unwritten);
   tt_storage_release(dense.storage);
+  tt_outs_deinit(&outs);
   TT_RETURN_IF_ERROR(s);
   TT_CHECK(*out_version != NULL);
   return TT_OK_STATUS;

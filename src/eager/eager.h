@@ -80,10 +80,10 @@ tt_storage_t *tt_storage_find(const void *address);
 // --- ops -----------------------------------------------------------------------------------------
 #define TT_MAX_OUTS 4096
 
-// One returned tensor of a functional call. `storage` is retained for the caller; metadata lives as
-// long as the process (it belongs to the instance), that of TT_ATEN_HOST ops until the thread's
-// next call. A bool result (equal) comes as `offset`, without storage and metadata; an undefined
-// tensor has metadata of rank TT_NO_TENSOR and no storage.
+// One returned tensor of a functional call. `storage` is retained for the caller; metadata lives
+// until tt_outs_deinit, that of TT_ATEN_HOST ops until the thread's next call. A bool result
+// (equal) comes as `offset`, without storage and metadata; an undefined tensor has metadata of rank
+// TT_NO_TENSOR and no storage.
 typedef struct tt_out_s {
   tt_storage_t *storage;
   const tt_out_meta_t *meta;
@@ -91,11 +91,12 @@ typedef struct tt_out_s {
 } tt_out_t;
 
 typedef struct tt_outs_s {
+  struct tt__instance_s *instance;  // retained: the metadata is its; NULL: none
   uint32_t count;
   tt_out_t *items;  // points to `inline_items` or to tt_alloc'ed memory
   tt_out_t inline_items[8];
 } tt_outs_t;
-void tt_outs_deinit(tt_outs_t *outs);  // frees the array, not the storages
+void tt_outs_deinit(tt_outs_t *outs);  // frees the array and the metadata, not the storages
 
 // Runs one op of tt_aten_ops. Functional results arrive in `outs` (in-place and out= forms give
 // none: the bridge returns the mutated arguments). An UNIMPLEMENTED status whose message starts

@@ -19,6 +19,7 @@ tt_status_t tt__host_call(const tt_call_t *call, tt_outs_t *outs) {
   const tt_aten_op_t *op = tt__op(call->op);
   outs->count = 0;
   outs->items = outs->inline_items;
+  outs->instance = NULL;
   TT_RETURN_IF_ERROR(tt__ready(call->device));
   if (op->flags & TT_ATEN_MASKS) {
     return tt__has_masks(call) ? tt__call_with_masks(call, outs) : tt__record(call, outs);

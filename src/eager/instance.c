@@ -4,6 +4,7 @@
 #include "eager/internal.h"
 
 static tt_table_t table;  // of tt__instance_t
+static uint32_t last_id, most = 1 << 14, excess;
 
 typedef struct words_s {
   const uint64_t *words;
@@ -24,27 +25,60 @@ static void **place_of(uint64_t hash, const uint64_t *words, uint32_t count) {
 
 tt__instance_t *tt__instance_find(const tt__frame_t *frame) {
   void **place = place_of(frame->hash, frame->key, frame->key_count);
-  return place ? *place : NULL;
+  tt__instance_t *n = place ? *place : NULL;
+  if (__builtin_expect(n && !n->used, 0)) n->used = true;
+  return n;
+}
+
+void tt__instance_limit(uint32_t count) { most = count; }
+
+// The second chance algorithm, as for windows' programs.
+static bool drop_unused(void *entry) {
+  tt__instance_t *n = entry;
+  if (excess == 0) return false;
+  bool stays = n->used || n->held || n->pinned;
+  n->used = n->held = false;
+  if (stays) return false;
+  excess--;
+  tt__engine.stats.instances--;
+  tt__instance_release(n);
+  return true;
+}
+
+// A quarter at a time, so that looking through them all is rare.
+static void make_room(void) {
+  if (table.count < most) return;
+  excess = most / 4 + 1;
+  for (int look = 0; look < 2 && excess > 0; look++) {
+    tt__windows_hold();
+    tt_table_filter(&table, drop_unused);
+  }
 }
 
 tt_status_t tt__instance_insert(tt__instance_t *instance) {
+  make_room();
   if (!tt_table_reserve(&table)) {
-    tt__instance_destroy(instance);
+    tt__instance_release(instance);
     return tt__no_host_memory();
   }
   void **place = place_of(instance->hash, instance->key, instance->key_count);
   if (*place) {
-    tt__instance_destroy(instance);
+    tt__instance_release(instance);
     return TT_OK_STATUS;
   }
   *place = instance;
-  instance->id = table.count++;
+  table.count++;
+  instance->id = last_id++;
   tt__engine.stats.instances++;
   return TT_OK_STATUS;
 }
 
-void tt__instance_destroy(tt__instance_t *n) {
-  if (!n) return;
+void tt__instance_retain(tt__instance_t *n) {
+  atomic_fetch_add_explicit(&n->refs, 1, memory_order_relaxed);
+}
+
+void tt__instance_release(tt__instance_t *n) {
+  if (!n || atomic_fetch_sub_explicit(&n->refs, 1, memory_order_acq_rel) != 1) return;
   for (uint32_t i = 0; i < n->program_count; i++) {
     tt_executable_release(n->programs[i].executable);
   }
@@ -341,12 +375,13 @@ tt_status_t tt__instance_create(const tt__frame_t *frame, tt__instance_t **out_i
   *out_instance = NULL;
   tt__instance_t *n = tt_alloc_zeroed(sizeof *n);
   if (!n) return tt__no_host_memory();
+  atomic_init(&n->refs, 1);
   tt_arena_init(&n->arena, 1024);
   n->op = frame->op;
   n->name = tt__call_name(frame->call);
   tt_status_t s = build(n, frame);
   if (s)
-    tt__instance_destroy(n);
+    tt__instance_release(n);
   else
     *out_instance = n;
   return s;

@@ -171,6 +171,10 @@ typedef struct tt__program_s {
 // One op with one set of static facts. Immutable once in the cache, but for its programs.
 struct tt__instance_s {
   uint64_t hash;
+  _Atomic uint32_t refs;  // the cache's, and of those who look at it without the lock
+  bool used;              // since the cache was last looked through
+  bool held;              // a window has it
+  bool pinned;            // a captured program has it
   uint64_t *key;
   uint32_t key_count;
   uint32_t id;
@@ -205,7 +209,19 @@ tt__instance_t *tt__instance_find(const tt__frame_t *frame);
 // instance too.
 tt_status_t tt__instance_create(const tt__frame_t *frame,
                                 tt__instance_t **out_instance) TT_MUST_USE;
-void tt__instance_destroy(tt__instance_t *instance);
+void tt__instance_retain(tt__instance_t *instance);
+void tt__instance_release(tt__instance_t *instance);  // NULL-safe
+// The cache holds so many; what was not used for the longest goes first, but nothing that a window
+// or a captured program has. Under the lock.
+void tt__instance_limit(uint32_t count);
+// A window takes the lowering, not the program: gives up the graph that was to become that.
+static inline void tt__instance_settle(tt__instance_t *n) {
+  if (__builtin_expect(n->graph != NULL, 0)) {
+    tt_graph_destroy(n->graph);
+    n->graph = NULL;
+  }
+}
+void tt__windows_hold(void);  // sets `held` in the streams' windows' instances (stream.c)
 // Under the lock: puts it in the cache, or destroys it where an equal one is there already.
 tt_status_t tt__instance_insert(tt__instance_t *instance) TT_MUST_USE;
 tt_status_t tt__instance_program(tt__instance_t *instance, uint64_t donated,
@@ -234,12 +250,11 @@ tt_status_t tt__run(int device, tt_executable_t *executable, const tt_input_t *i
 
 // --- checks (check.c)
 // ----------------------------------------------------------------------------- Takes over
-// `buffer`, the s32 of tt__emit_checks. Reports at once what is known at once. `checks` must live
-// as long as the process.
-// `checks` belong to `owner`, which is kept as long as they are needed, or (NULL) to an instance.
+// `buffer`, the s32 of tt__emit_checks. Reports at once what is known at once. `checks` belong to
+// the program or (NULL) to the instance, which is kept as long as they are needed.
 typedef struct tt__fused_s tt__fused_t;
 tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks,
-                          tt__fused_t *owner) TT_MUST_USE;
+                          tt__fused_t *program, tt__instance_t *instance) TT_MUST_USE;
 void tt__fused_retain(tt__fused_t *program);
 void tt__fused_release(tt__fused_t *program);  // NULL-safe
 // Keeps an error (taken over) that nobody waits for until tt__check_all.
@@ -255,6 +270,7 @@ tt_status_t tt__window_append(tt__window_t *window, tt__frame_t *frame, tt__inst
 tt_status_t tt__window_flush(tt__window_t *window) TT_MUST_USE;
 void tt__window_forget(tt__window_t *window, tt__version_t *version);  // a pending version dies
 bool tt__window_is_empty(const tt__window_t *window);
+void tt__window_hold(const tt__window_t *window);  // sets `held` in its instances
 tt_status_t tt__window_create(int device, tt__window_t **out_window) TT_MUST_USE;
 void tt__window_destroy(tt__window_t *window);
 // Values that nobody will compute: those who hold them get `error` (copied) to read.
@@ -265,7 +281,7 @@ tt_status_t tt__flush_stream(int device, int64_t stream) TT_MUST_USE;
 // --- recording (recorder.c) ----------------------------------------------------------------------
 tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
 // Fresh storages for the instance's results, their versions not set.
-tt_status_t tt__outs_make(const tt__instance_t *instance, int device, tt_outs_t *outs) TT_MUST_USE;
+tt_status_t tt__outs_make(tt__instance_t *instance, int device, tt_outs_t *outs) TT_MUST_USE;
 void tt__outs_drop(tt_outs_t *outs);  // after a failure: releases the storages too
 // Hands output `o` its version (taken over).
 void tt__output_set(const tt__instance_t *instance, uint32_t o, const tt__frame_t *frame,

@@ -281,8 +281,8 @@ static tt_status_t run_program(tt_capture_t *c, const tt_tensor_t *inputs, bool 
   tt_status_t s = hand_out(c, inputs, scratch->buffers, run);
   for (uint32_t i = 0; i < p->output_count; i++) tt_buffer_release(scratch->buffers[i]);
   if (p->check_count) {
-    s = tt_status_join(s,
-                       tt__check_add(c->device, scratch->buffers[p->output_count], p->checks, p));
+    s = tt_status_join(
+        s, tt__check_add(c->device, scratch->buffers[p->output_count], p->checks, p, NULL));
   }
   if (s) drop_storages(run);
   return s;

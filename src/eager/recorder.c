@@ -6,6 +6,8 @@
 
 void tt_outs_deinit(tt_outs_t *outs) {
   if (outs->items != outs->inline_items) tt_free(outs->items);
+  tt__instance_release(outs->instance);
+  outs->instance = NULL;
   outs->items = outs->inline_items;
   outs->count = 0;
 }
@@ -21,15 +23,17 @@ void tt__outs_drop(tt_outs_t *outs) {
   tt_outs_deinit(outs);
 }
 
-tt_status_t tt__outs_make(const tt__instance_t *n, int device, tt_outs_t *outs) {
+tt_status_t tt__outs_make(tt__instance_t *n, int device, tt_outs_t *outs) {
   uint32_t inline_count = sizeof outs->inline_items / sizeof *outs->inline_items;
   outs->count = 0;
   outs->items = outs->inline_items;
+  outs->instance = n;
+  tt__instance_retain(n);
   uint32_t total = n->call.variant == TT_FUNCTIONAL ? n->returned_count : 0;
   if (total > inline_count) {
     outs->items = tt_alloc(total * sizeof *outs->items);
     if (!outs->items) {
-      outs->items = outs->inline_items;
+      tt_outs_deinit(outs);
       return tt__no_host_memory();
     }
   }
@@ -140,7 +144,7 @@ static tt_status_t set_outputs(tt__instance_t *n, const tt__frame_t *frame, tt_o
     tt__output_set(n, o, frame, outs, v);
   }
   if (!n->check_count) return TT_OK_STATUS;
-  return tt__check_add(frame->call->device, buffers[n->output_count], n->checks, NULL);
+  return tt__check_add(frame->call->device, buffers[n->output_count], n->checks, NULL, n);
 }
 
 static tt_status_t submit_with(tt__instance_t *n, const tt__frame_t *frame, tt_outs_t *outs,
@@ -223,6 +227,7 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
 tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) {
   outs->count = 0;
   outs->items = outs->inline_items;
+  outs->instance = NULL;
   if (__builtin_expect(!atomic_load_explicit(&tt__engine.started, memory_order_acquire) ||
                            atomic_load_explicit(&tt__engine.forked, memory_order_relaxed),
                        0)) {

@@ -45,6 +45,14 @@ tt__window_t *tt__stream_window(int device) {
   return *w;
 }
 
+void tt__windows_hold(void) {
+  for (int device = 0; device < TT__MAX_DEVICES; device++) {
+    for (int i = 0; devices[device] && i < MOST_STREAMS; i++) {
+      if (devices[device]->windows[i]) tt__window_hold(devices[device]->windows[i]);
+    }
+  }
+}
+
 tt_status_t tt__flush_device(int device) {
   device_streams_t *d = devices[device];
   tt_status_t s = TT_OK_STATUS;

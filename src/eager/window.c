@@ -19,6 +19,10 @@ tt_status_t tt__window_create(int device, tt__window_t **out_window) {
   return TT_OK_STATUS;
 }
 
+void tt__window_hold(const tt__window_t *w) {
+  for (uint32_t i = 0; i < w->op_count; i++) w->ops[i]->held = true;
+}
+
 bool tt__window_is_empty(const tt__window_t *window) { return window->op_count == 0; }
 
 void tt__window_forget(tt__window_t *window, tt__version_t *version) {
@@ -144,6 +148,8 @@ static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_
   w->hash = hash;
   if (w->capture) w->places[w->op_count] = tt__capture_place(w->capture);
   w->ops[w->op_count++] = n;
+  n->pinned |= w->capture != NULL;
+  tt__instance_settle(n);
   w->check_count += n->check_count;
 }
 
@@ -232,7 +238,8 @@ static tt_status_t hand_out(tt__window_t *w, tt__fused_t *p, tt_buffer_t **buffe
     v->window = NULL;
     v->buffer = buffers[next++];
   }
-  return p->check_count ? tt__check_add(w->device, buffers[next], p->checks, p) : TT_OK_STATUS;
+  return p->check_count ? tt__check_add(w->device, buffers[next], p->checks, p, NULL)
+                        : TT_OK_STATUS;
 }
 
 // The values that got no buffer will tell why. (A failed check comes with buffers.)

@@ -177,6 +177,45 @@ TEST(the_cache_of_windows_is_bounded) {
   tensor_drop(&x), tensor_drop(&bad), tensor_drop(&y);
 }
 
+// Ops of ever new sizes: the cache of instances keeps to its limit, in each mode, and forgets none
+// that a window has, nor what a forgotten one still has to tell.
+TEST(the_cache_of_instances_is_bounded) {
+  static const tt_mode_t modes[] = {TT_MODE_STRICT, TT_MODE_DEBUG, TT_MODE_DEFER_AND_FUSE};
+  tt__instance_limit(16);
+  for (int m = 0; m < 3; m++) {
+    EXPECT_OK(tt_eager_set_mode(modes[m]));
+    tensor_t first = doubled(3), kept[64];
+    for (int64_t i = 0; i < 64; i++) kept[i] = doubled(100 * (m + 1) + i);  // one window
+    for (int64_t i = 0; i < 64; i++) {
+      EXPECT_FLOATS(&kept[i], 2);
+      tensor_drop(&kept[i]);
+    }
+    EXPECT_FLOATS(&first, 2);
+    tensor_drop(&first);
+    tensor_t x = vector(3, (float[]){1, 2, 3});
+    tensor_t bad = tensor_of(TT_S64, 1, (int64_t[]){3}, (int64_t[]){0, 7, 0});
+    tt_arg_t args[] = {arg_tensor(&x), arg_number(0), arg_tensor(&bad)};
+    tt_outs_t outs;
+    tt_call_t call = {op_named("index_select", TT_FUNCTIONAL), TT_FUNCTIONAL, 3, 0, args};
+    tt_status_t s = tt_eager_call(&call, &outs);
+    if (!s) {
+      tt_storage_release(outs.items[0].storage);
+      tt_outs_deinit(&outs);
+    }
+    for (int64_t i = 0; i < 64; i++) {
+      tensor_t more = doubled(1000 * (m + 1) + i);
+      s = tt_status_join(s, tt_eager_flush(0));
+      tensor_drop(&more);
+    }
+    s = tt_status_join(s, tt_eager_synchronize(0));
+    EXPECT(s && strstr(tt_status_message(s), "index_select"));
+    tt_status_release(s);
+    tensor_drop(&x), tensor_drop(&bad);
+    EXPECT(stats_now().instances <= 17);
+  }
+  tt__instance_limit(1 << 14);
+}
+
 static void *work(void *result) {
   tensor_t p = vector(1, (float[]){0}), g = vector(1, (float[]){1});
   for (int i = 0; i < 500; i++) {
@@ -217,6 +256,7 @@ int main(void) {
                                  a_loop_without_reads_is_cut_at_its_period,
                                  checks,
                                  the_cache_of_windows_is_bounded,
+                                 the_cache_of_instances_is_bounded,
                                  streams_and_events,
                                  threads,
                                  a_forked_child_is_told};
