@@ -57,7 +57,7 @@ tt_status_t tt_graph_create(const char *name, tt_graph_t **out_graph) {
   *out_graph = NULL;
   tt_graph_t *g = tt_alloc_zeroed(sizeof *g);
   if (!g) return tt__no_memory();
-  tt_arena_init(&g->arena, 8192);
+  tt_arena_init(&g->arena, 2048);
   if (!name) name = "main";
   g->name = tt_arena_string(&g->arena, name, strlen(name));
   g->main = tt_arena_zeroed(&g->arena, sizeof *g->main);

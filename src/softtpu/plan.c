@@ -233,7 +233,7 @@ tt_status_t tt_plan_create(const tt_graph_t *graph, const tt_plan_options_t *opt
   *out_plan = NULL;
   tt_plan_t *plan = tt_alloc_zeroed(sizeof *plan);
   if (!plan) return tt__plan_no_memory();
-  tt_arena_init(&plan->arena, 4096);
+  tt_arena_init(&plan->arena, 2048);
   plan->reference = options && options->reference;
   tt_status_t status = tt_graph_clone(graph, &plan->graph);
   if (!status) {
