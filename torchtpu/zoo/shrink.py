@@ -158,8 +158,9 @@ def _reconcile_heads(values: dict[str, Any], small: dict[str, Any], width: Any) 
     now = {**values, **small}
     if now.get("num_key_value_heads", 0) is None:
         small["num_key_value_heads"] = now.get("num_attention_heads")
-    parts = [now.get("qk_nope_head_dim"), now.get("qk_rope_head_dim")]
-    if all(isinstance(n, int) for n in parts):
+    both = (now.get("qk_nope_head_dim"), now.get("qk_rope_head_dim"))
+    parts = [n for n in both if isinstance(n, int)]
+    if len(parts) == 2:
         whole = values["qk_nope_head_dim"] + values["qk_rope_head_dim"]
         small.update({n: sum(parts) for n in ("qk_head_dim", "head_dim") if values.get(n) == whole})
     if not isinstance(width, int):
