@@ -206,6 +206,18 @@ PyObject *tt::py_capture_text(PyObject *, PyObject *capsule) {
   END_HANDLE_TH_ERRORS
 }
 
+PyObject *tt::py_capture_scalars(PyObject *, PyObject *capsule) {
+  HANDLE_TH_ERRORS
+  const tt_capture_t *capture = capture_of(capsule);
+  std::string all;
+  uint64_t bits[2];
+  for (uint32_t i = 0; tt_capture_scalar(capture, i, bits); i++) {
+    all.append(reinterpret_cast<const char *>(bits), sizeof bits);
+  }
+  return PyBytes_FromStringAndSize(all.data(), static_cast<Py_ssize_t>(all.size()));
+  END_HANDLE_TH_ERRORS
+}
+
 PyObject *tt::py_capture_cancel(PyObject *, PyObject *capsule) {
   HANDLE_TH_ERRORS
   tt_capture_destroy(capture_of(capsule));

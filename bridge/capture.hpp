@@ -16,6 +16,8 @@ PyObject *py_capture_same(PyObject *self, PyObject *args);
 PyObject *py_capture_cancel(PyObject *self, PyObject *capsule);
 // capture_text(capture) -> StableHLO
 PyObject *py_capture_text(PyObject *self, PyObject *capsule);
+// capture_scalars(capture) -> 16 bytes for each scalar, which are the text's last arguments
+PyObject *py_capture_scalars(PyObject *self, PyObject *capsule);
 
 // The programs of one compiled graph. Its arguments are a list of tpu tensors, 0-d CPU tensors,
 // ints, floats, bools and Nones.

@@ -184,6 +184,7 @@ PyMethodDef methods[] = {
     {"capture_same", tt::py_capture_same, METH_VARARGS, nullptr},
     {"capture_cancel", tt::py_capture_cancel, METH_O, nullptr},
     {"capture_text", tt::py_capture_text, METH_O, nullptr},
+    {"capture_scalars", tt::py_capture_scalars, METH_O, nullptr},
     {"programs_create", tt::py_programs_create, METH_NOARGS, nullptr},
     {"programs_add", tt::py_programs_add, METH_VARARGS, nullptr},
     {"programs_run", reinterpret_cast<PyCFunction>(reinterpret_cast<void *>(tt::py_programs_run)),

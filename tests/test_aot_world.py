@@ -220,6 +220,106 @@ def test_messages_are_no_part_of_one_program() -> None:
     assert not dist.is_initialized()
 
 
+def rows_of_the_rank(x: torch.Tensor) -> torch.Tensor:
+    first = dist.get_rank()
+    return x[first : first + 1] * 2
+
+
+def number_of_the_rank(x: torch.Tensor) -> torch.Tensor:
+    return (x.abs() - (5 + dist.get_rank())).relu()
+
+
+def one_more_on_others(x: torch.Tensor) -> torch.Tensor:
+    return x.exp() if dist.get_rank() == 0 else x.exp().exp()
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (rows_of_the_rank, (r"rank 0: .*stablehlo\.", r"rank 3: .*stablehlo\.")),
+        (number_of_the_rank, (r"rank 0: %arg1 is 5 in .*stablehlo\.", r"rank 3: %arg1 is 8")),
+        (one_more_on_others, (r"rank 0: return", r"rank 3: .*stablehlo\.exponential")),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+def test_program_of_one_rank_is_refused(function, words: tuple[str, str]) -> None:
+    x = torch.ones(4, 3, device="tpu")
+    with aot.world(4):
+        with pytest.raises(NotImplementedError, match="the program depends on the rank") as raised:
+            aot.trace(function, x)
+        assert dist.get_rank() == 0
+        assert "stablehlo" in aot.trace(function, x, compare_ranks=False)
+    said = str(raised.value).splitlines()[-2:]
+    for line, word in zip(said, words, strict=True):
+        assert re.search(word, line), said
+    line = function.__code__.co_firstlineno
+    lines = {int(n) for n in re.findall(r"test_aot_world\.py:(\d+) in", "\n".join(said))}
+    assert lines and all(0 < n - line < 4 for n in lines), said
+
+
+def test_place_in_a_mesh_is_of_the_rank() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+
+    x = torch.ones(4, 3, device="tpu")
+    with aot.world(6):
+        mesh = init_device_mesh("tpu", (2, 3), mesh_dim_names=("data", "tensor"))
+        told = []
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            places = [mesh.get_local_rank(name) for name in ("data", "tensor")]
+            told.append((mesh.get_rank(), *places, *mesh["tensor"].get_coordinate()))
+            told.append((*mesh.get_coordinate(), dist.get_rank(mesh.get_group("tensor"))))
+            y = x.clone()
+            dist.broadcast(y, group=mesh.get_group("tensor"), group_src=1)
+            return y
+
+        assert collectives(aot.trace(step, x)) == {"collective_broadcast": 1}
+        assert told == [(0, 0, 0, 0), (0, 0, 0), (5, 1, 2, 2), (1, 2, 2)]
+        assert mesh.get_coordinate() == (0, 0) and mesh.get_local_rank("data") == 0
+
+
+def test_vocabulary_in_shards_is_refused() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Replicate
+    from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
+
+    index = torch.tensor([[1, 5, 11]], device="tpu")
+    with aot.world(4):
+        model = nn.Sequential(nn.Embedding(12, 8)).tpu()
+        mesh = init_device_mesh("tpu", (4,))
+        parallelize_module(model, mesh, {"0": RowwiseParallel(input_layouts=Replicate())})
+        with pytest.raises(NotImplementedError, match="rank 3: %arg[0-9]+ is 9$"):
+            aot.trace(model, index)
+        text = aot.trace(model, index, compare_ranks=False)
+        assert collectives(text) == {"all_reduce": 1}
+
+
+def test_what_differs_from_call_to_call_is_not_the_ranks() -> None:
+    """An optimizer's bias corrections and a schedule's rates; dropout; a first call's own ops."""
+    x = torch.ones(4, 8, device="tpu")
+    with aot.world(4):
+        model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).tpu()
+        net = nn.parallel.DistributedDataParallel(model)
+        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (1 + step))
+        seen = []
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            loss = net(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            optimizer.zero_grad()
+            return loss if seen else seen.append(1) or loss + 1
+
+        step(x), step(x)
+        seen.clear()
+        counts = [s["step"].clone() for s in optimizer.state.values()]
+        text = aot.trace(step, x, state=[net, optimizer])
+        assert collectives(text) == {"all_reduce": 1}
+        assert counts == [s["step"] for s in optimizer.state.values()]
+
+
 def test_world_is_the_only_one() -> None:
     with aot.world(2), pytest.raises(RuntimeError, match="while a process group exists"):
         with aot.world(2):

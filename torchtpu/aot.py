@@ -11,10 +11,11 @@ import json
 import os
 import pathlib
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from torchtpu._capture import capture
 
@@ -30,8 +31,30 @@ def _tensors_of(state: State) -> list[torch.Tensor]:
 
 
 def _local(tensor: torch.Tensor) -> torch.Tensor:
-    """A sharded tensor's part that is here."""
-    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    """A sharded tensor's part that is here, a functional collective's result when it is there."""
+    tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return tensor.trigger_wait() if hasattr(tensor, "trigger_wait") else tensor
+
+
+@contextlib.contextmanager
+def _kept(inputs: Sequence[torch.Tensor], state: Sequence[State]) -> Iterator[None]:
+    """What a trace leaves on the host is undone: gradients, which hold no values, and state that is
+    there (an optimizer counts its steps).
+    """
+    tensors = [*inputs, *(t for s in state for t in _tensors_of(s))]
+    for s in state:
+        if isinstance(s, torch.optim.Optimizer):
+            tensors += [p for group in s.param_groups for p in group["params"]]
+    gradients = [(t, t.grad) for t in tensors if t.is_leaf]
+    on_host = [(t, t.detach().clone()) for t in tensors if t.device.type == "cpu"]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for t, gradient in gradients:
+                t.grad = gradient
+            for t, value in on_host:
+                t.copy_(value)
 
 
 def world(size: int) -> contextlib.AbstractContextManager:
@@ -39,7 +62,8 @@ def world(size: int) -> contextlib.AbstractContextManager:
 
     Inside, DDP, FSDP2, DTensor and collectives work as under a launcher, and `trace` records them
     as one program that all replicas run; `compile_text(..., replicas=size)` compiles it. A step
-    that does other things on other ranks (messages, a vocabulary cut into shards) is not one.
+    that does other things on other ranks (messages, a vocabulary cut into shards) is not one:
+    `trace` refuses it.
     """
     from torchtpu import distributed
 
@@ -51,6 +75,7 @@ def trace(
     *inputs: torch.Tensor,
     state: Sequence[State] = (),
     located: bool = False,
+    compare_ranks: bool = True,
 ) -> str:
     """The StableHLO text of what `function(*inputs)` does on tpu tensors; nothing is run.
 
@@ -61,22 +86,31 @@ def trace(
     the text tells the Python line of each op, and so do the compiler's messages.
 
     In a `world` the collectives that the function calls are collectives of the program, and tensors
-    that PyTorch's wrappers own (DDP's buckets) count as named.
+    that PyTorch's wrappers own (DDP's buckets) count as named. There the function is traced as the
+    last rank too (`compare_ranks`): NotImplementedError names the first operation that differs.
+    What a rank decided before the trace, and the values of tensors, are not compared.
     """
-    from torchtpu import _C, distributed
+    from torchtpu import _C, _ranks, distributed
 
     written = [t for s in state for t in _tensors_of(s) if t.device.type == "tpu"]
     if not inputs or any(t.device.type != "tpu" for t in inputs):
         raise ValueError("trace takes at least one input, all of them tpu tensors")
-    # Autograd would otherwise run the backward pass on a thread of its own.
-    with torch.autograd.set_multithreading_enabled(False):
-        program, _ = capture(
-            lambda: function(*inputs),
-            [*inputs, *(_local(t.detach()) for t in written)],
-            located,
-            open_=distributed.world_is_imagined(),
-        )
-    return _C.capture_text(program)
+    size = distributed.imagined_size()
+
+    def once(located: bool) -> _ranks.Trace:
+        # Autograd would otherwise run the backward pass on a thread of its own.
+        with _kept(inputs, state), torch.autograd.set_multithreading_enabled(False):
+            program, _ = capture(
+                lambda: tree_map_only(torch.Tensor, _local, function(*inputs)),
+                [*inputs, *(_local(t.detach()) for t in written)],
+                located,
+                open_=size > 0,
+            )
+        return _ranks.Trace(_C.capture_text(program), _C.capture_scalars(program))
+
+    if size > 1 and compare_ranks:
+        return _ranks.same_on_all(once, located, size).text
+    return once(located).text
 
 
 def compile_text(

@@ -33,9 +33,9 @@ def _create(options, _backend_options):
     )
 
 
-def world_is_imagined() -> bool:
-    """Whether the ranks beside this one are made up (see `imagined_world`)."""
-    return _imagined > 0
+def imagined_size() -> int:
+    """Ranks of the world that is made up (see `imagined_world`); 0: there is none."""
+    return _imagined
 
 
 @contextlib.contextmanager

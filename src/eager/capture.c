@@ -372,6 +372,12 @@ void tt_capture_destroy(tt_capture_t *c) {
   tt_free(c);
 }
 
+bool tt_capture_scalar(const tt_capture_t *c, uint32_t i, uint64_t out_bits[2]) {
+  if (i >= c->window->scalar_count) return false;
+  memcpy(out_bits, c->window->scalars[i].bits, sizeof c->window->scalars[i].bits);
+  return true;
+}
+
 bool tt_capture_same(const tt_capture_t *a, const tt_capture_t *b) {
   const tt__window_t *v = a->window, *w = b->window;
   bool same = v->hash == w->hash && v->trace_count == w->trace_count &&

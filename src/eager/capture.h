@@ -16,6 +16,9 @@ void tt_capture_locate(tt_capture_t *capture);
 // writes. Such a program is printed, not run.
 void tt_capture_open(tt_capture_t *capture);
 bool tt_capture_is_open(int device);  // this thread's, on the device
+// After its end: what the calls' i-th scalar was, in the bits of its dtype; false past the last.
+// The scalars, in order, are the printed program's last arguments.
+bool tt_capture_scalar(const tt_capture_t *capture, uint32_t i, uint64_t out_bits[2]);
 
 // --- collectives between the replicas of a captured program (replicas.c)
 // -------------------------

@@ -1,4 +1,5 @@
 // Captured programs: what torch.compile runs.
+#include "eager/capture.h"
 #include "eager_fixture.h"
 
 // The two outputs of one run.
@@ -172,6 +173,9 @@ TEST(host_scalars_are_inputs) {
   tt_capture_destroy(b);
   tt_capture_t *f = capture_scaling(&x, 2, true), *g = capture_scaling(&x, 5, true);
   EXPECT(!tt_capture_same(f, g));
+  uint64_t bits[2];
+  EXPECT(tt_capture_scalar(g, 0, bits) && bits[0] == 0x40A00000 && bits[1] == 0);  // 5.0
+  EXPECT(!tt_capture_scalar(g, 1, bits));
   tt_capture_destroy(f), tt_capture_destroy(g);
   tt_programs_t *programs = programs_with(a);
   for (int i = 0; i < 2; i++) {
