@@ -563,12 +563,17 @@ def batches(steps: int, rows: int = 8) -> list[tuple[torch.Tensor, torch.Tensor]
     ]
 
 
-def train_alone(steps: int, accumulate: int = 1) -> dict[str, torch.Tensor]:
-    """The reference: the whole batch in one process, on the CPU."""
+def train_alone(
+    steps: int, accumulate: int = 1, losses: list[float] | None = None
+) -> dict[str, torch.Tensor]:
+    """The reference: the whole batch in one process, on the CPU. Its losses go into `losses`."""
     model = make_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     for i, (x, y) in enumerate(batches(steps)):
-        (nn.functional.mse_loss(model(x), y) / accumulate).backward()
+        loss = nn.functional.mse_loss(model(x), y)
+        if losses is not None:
+            losses.append(loss.item())
+        (loss / accumulate).backward()
         if (i + 1) % accumulate == 0:
             optimizer.step()
             optimizer.zero_grad()
@@ -675,6 +680,44 @@ def fsdp2(rank: int, size: int) -> None:
         optimizer.step()
         optimizer.zero_grad()
     close({k: v.full_tensor() for k, v in model.state_dict().items()}, train_alone(3))
+
+
+@case(sizes=(4,), modes=("strict",))
+def fsdp2_and_tensor_parallel(rank: int, size: int) -> None:
+    """A mesh of 2x2: the layers are cut over one dimension, the shards of that and the batch over
+    the other, and between the layers the rows over the first.
+    """
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor import Replicate, Shard
+    from torch.distributed.tensor import parallel as tpl
+
+    mesh = init_device_mesh("tpu", (2, 2), mesh_dim_names=("data", "tensor"))
+    plan = {
+        "0": tpl.ColwiseParallel(),
+        "2": tpl.RowwiseParallel(output_layouts=Shard(0)),
+        "3": tpl.SequenceParallel(sequence_dim=0),
+        "4": tpl.ColwiseParallel(input_layouts=Shard(0), output_layouts=Replicate()),
+    }
+    model = tpl.parallelize_module(make_model().to("tpu"), mesh["tensor"], plan)
+    for layer in (model[0], model[2]):
+        fully_shard(layer, mesh=mesh["data"])
+    fully_shard(model, mesh=mesh["data"])
+    assert model[0].weight.to_local().shape == (4, 8), "16 rows over both dimensions"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    want: list[float] = []
+    alone = train_alone(3, losses=want)
+    group = mesh.get_group("data")
+    for (x, y), loss_alone in zip(batches(3), want, strict=True):
+        x, y = (share(t, dist.get_rank(group), 2) for t in (x, y))
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        mean = loss.detach().clone()
+        dist.all_reduce(mean, ReduceOp.AVG, group=group)
+        same(mean, torch.tensor(loss_alone), rtol=1e-5, atol=0)
+    close({k: v.full_tensor() for k, v in model.state_dict().items()}, alone)
 
 
 @case(modes=("strict",))
