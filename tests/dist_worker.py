@@ -165,7 +165,84 @@ def reduce_scatter(rank: int, size: int) -> None:
     same(out, want, rtol=1e-2, atol=1e-2)
 
 
+def finished(op: str, parts: list[torch.Tensor]) -> torch.Tensor:
+    """`reduced`, but that halves are rounded once."""
+    dtype = parts[0].dtype
+    half = dtype in (torch.bfloat16, torch.float16)
+    return reduced(op, [p.float() for p in parts] if half else parts).to(dtype)
+
+
+@case(sizes=(3,), modes=("strict",))
+def reductions(rank: int, size: int) -> None:
+    """Every reduction of few and of many elements, in every op, to every root, in uneven parts."""
+    for dtype in (torch.float32, torch.bfloat16, torch.int8, torch.bool, torch.complex64):
+        # Dividing a complex number may round elsewhere.
+        tolerance = {"rtol": 1e-6, "atol": 1e-6} if dtype.is_complex else {}
+        check = functools.partial(same, **tolerance)
+        for op in (o for o in (*OPS, "AVG") if defined(o, dtype)):
+            reduce_op = getattr(ReduceOp, op)
+            for rows in (2, 7001) if op in ("SUM", "AVG", "MAX") else (2,):
+                parts = everyone(size, (rows * size + 1, 2), dtype)
+                t = parts[rank].to("tpu")
+                dist.all_reduce(t, reduce_op)
+                check(t, finished(op, parts))
+                root = rows % size
+                t = parts[rank].to("tpu")
+                dist.reduce(t, root, reduce_op)
+                check(t, finished(op, parts) if rank == root else parts[rank])
+                t = torch.empty(rows, 2, dtype=dtype, device="tpu")
+                dist.reduce_scatter_tensor(t, parts[rank].to("tpu")[:-1], reduce_op)
+                check(t, finished(op, [p[rank * rows :][:rows] for p in parts]))
+                cut = [rows] * (size - 1) + [rows + 1]
+                t = torch.empty(cut[rank], 2, dtype=dtype, device="tpu")
+                dist.reduce_scatter(t, list(parts[rank].to("tpu").split(cut)), reduce_op)
+                check(t, finished(op, [p.split(cut)[rank] for p in parts]))
+
+
+@case(sizes=(2, 3), modes=("strict",))
+def averages_do_not_wrap(rank: int, size: int) -> None:
+    t = torch.full((9,), 100 + rank, dtype=torch.int8, device="tpu")
+    dist.all_reduce(t, ReduceOp.AVG)
+    assert t.tolist() == [100 + (size - 1) // 2] * 9, t
+    t = torch.full((9,), 2.0**15, dtype=torch.float16, device="tpu")
+    dist.all_reduce(t, ReduceOp.AVG)
+    assert t.tolist() == [2.0**15] * 9, t
+
+
+@case(sizes=(2, 3), modes=("strict",))
+def halves_round_once(rank: int, size: int) -> None:
+    """Parts that each rounding would lose: 256 + 1/2 + 1/2 ... in bfloat16."""
+    t = torch.full((30_000,), 256.0 if rank == 0 else 1.0, dtype=torch.bfloat16, device="tpu")
+    dist.all_reduce(t)
+    want = (torch.tensor(256.0) + (size - 1)).bfloat16().item()
+    assert t.unique().tolist() == [want], t
+
+
 # --- data movement --------------------------------------------------------------------------------
+
+
+@case(sizes=(3,), modes=("strict",))
+def movements(rank: int, size: int) -> None:
+    """Broadcast and all_gather of nothing, few and many elements, even and uneven, into views."""
+    for rows in (0, 1, 3, 40_001):
+        for dtype in (torch.float32, torch.bfloat16, torch.bool):
+            for root in range(size):
+                t = data(rank, (rows, 2), dtype).to("tpu")
+                dist.broadcast(t, root)
+                same(t, data(root, (rows, 2), dtype))
+            parts = everyone(size, (rows, 2), dtype)
+            flat = torch.empty(rows * size, 2, dtype=dtype, device="tpu")
+            dist.all_gather_into_tensor(flat, parts[rank].to("tpu"))
+            same(flat, torch.cat(parts))
+            flat.zero_()
+            into = [flat[k * rows : (k + 1) * rows] for k in reversed(range(size))]
+            dist.all_gather(into, parts[rank].to("tpu"))
+            same(flat, torch.cat(parts[::-1]))
+            parts = [data(k, (rows * k + 1, 2), dtype) for k in range(size)]
+            outs = [torch.empty_like(p, device="tpu") for p in parts]
+            dist.all_gather(outs, parts[rank].to("tpu"))
+            for out, part in zip(outs, parts, strict=True):
+                same(out, part)
 
 
 @case(sizes=(2, 3))
@@ -1002,6 +1079,22 @@ def killed_receive_any(rank: int, size: int) -> str:
         time.sleep(0.3)
         os.kill(os.getpid(), 9)
     return message_of(lambda: dist.recv(torch.empty(4, device="tpu")))
+
+
+@case(modes=())
+def silent(rank: int, size: int) -> str:
+    group = private_group(2)
+    if rank == size - 1:
+        time.sleep(20)
+    return message_of(lambda: dist.all_reduce(torch.ones(4, device="tpu"), group=group))
+
+
+@case(modes=())
+def gone(rank: int, size: int) -> str:
+    dist.barrier()
+    if rank == size - 1:
+        os.kill(os.getpid(), 9)
+    return message_of(lambda: dist.broadcast(torch.ones(4, device="tpu"), 0))
 
 
 def serve(rank: int, size: int, store: str) -> None:

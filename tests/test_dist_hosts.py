@@ -18,7 +18,16 @@ from test_dist import World
 EVERYWHERE = [name for name, entry in dist_worker.CASES.items() if 3 in entry["sizes"]]
 TRAINING = ["ddp", "fsdp2", "dtensor", "tensor_parallel", "pipelines", "checkpoint", "ddp_join"]
 QUICK = ["all_reduce", "all_reduce_large", "reduce_scatter", "all_gather", "all_to_all"]
-QUICK += ["broadcast", "gather_scatter", "send_receive", "receive_any", "ddp", "fsdp2"]
+QUICK += [
+    "reductions",
+    "movements",
+    "broadcast",
+    "gather_scatter",
+    "send_receive",
+    "receive_any",
+    "ddp",
+    "fsdp2",
+]
 
 
 def slow_unless_quick(names: list[str]) -> list:
@@ -30,6 +39,25 @@ def two_and_one():
     world = World(3, hosts=["a", "a", "b"])
     yield world
     world.close()
+
+
+REDUCTIONS = ["reductions", "movements", "averages_do_not_wrap", "halves_round_once"]
+
+
+@pytest.fixture(
+    scope="module",
+    params=["abab", *(pytest.param(p, marks=pytest.mark.slow) for p in ("aabb", "aba", "abbc"))],
+)
+def placed(request: pytest.FixtureRequest):
+    """One letter a rank: its host."""
+    world = World(len(request.param), hosts=list(request.param))
+    yield world
+    world.close()
+
+
+@pytest.mark.parametrize("name", [*REDUCTIONS, "all_to_all", "gather_scatter", "broadcast"])
+def test_placements(name: str, placed: World) -> None:
+    run(placed, name)
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +124,10 @@ def two_networks():
 
 @pytest.fixture(scope="module")
 def networks():
-    with two_networks() as inside, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("GLOO_SOCKET_IFNAME", "tt0")
-        world = World(2, inside=inside)
+    with two_networks() as inside:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GLOO_SOCKET_IFNAME", "tt0")
+            world = World(2, inside=inside)
         yield world, inside[0]
         world.close()
 
@@ -130,6 +159,27 @@ def test_killed_rank_of_another_host() -> None:
         assert not answer["error"], answer["error"]
         assert "all_reduce on rank 0: rank 1" in answer["value"], answer["value"]
         assert time.monotonic() - start < 10
+    finally:
+        for rank in world.ranks:
+            rank.send_signal(signal.SIGKILL)
+        world.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("silent", "rank 2 did not answer"), ("gone", "rank 2")]
+)
+def test_failure_crosses_hosts(name: str, words: str) -> None:
+    """Every rank is told which one it was, also those of the other host, and at once."""
+    world = World(3, hosts=["a", "b", "b"])
+    try:
+        run(world, "barriers")
+        start = time.monotonic()
+        world.start(name)
+        for rank in (0, 1):
+            answer = world.answer(rank, 30)
+            assert not answer["error"], answer["error"]
+            assert words in answer["value"], answer["value"]
+        assert time.monotonic() - start < 15
     finally:
         for rank in world.ranks:
             rank.send_signal(signal.SIGKILL)

@@ -9,10 +9,6 @@
 #include "dist/group.h"
 #include "dist/internal.h"
 
-static const char *const kind_names[] = {"barrier",    "all_reduce", "reduce",
-                                         "broadcast",  "all_gather", "reduce_scatter",
-                                         "all_to_all", "gather",     "scatter"};
-
 // Below this many bytes every rank reduces everything: one step instead of two.
 #define SMALL_BYTES ((size_t)32 << 10)
 // From this many bytes on the ranks read each other's memory, where they may.
@@ -20,10 +16,11 @@ static const char *const kind_names[] = {"barrier",    "all_reduce", "reduce",
 
 typedef struct run_s {
   tt_group_t *group;
+  const tt_collective_t *c;
   const char *what;
   int64_t deadline;
   size_t element_bytes;
-  tt_collective_header_t *unchecked;  // this collective's header, until the peers' were compared
+  const tt_collective_header_t *unchecked;  // until the peers' were compared
 } run_t;
 
 static size_t min_size(size_t a, size_t b) { return a < b ? a : b; }
@@ -37,8 +34,6 @@ static unsigned char *slot(const run_t *run, uint32_t rank) {
   return run->group->peers[rank].slots[run->group->step & 1];
 }
 
-const char *tt__kind_name(uint32_t kind) { return kind_names[kind]; }
-
 tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_header_t *mine,
                                 uint32_t peer, const tt_collective_header_t *theirs) {
   const tt_collective_header_t *sides[2] = {mine, theirs};
@@ -46,7 +41,7 @@ tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_hea
   for (int i = 0; i < 2; i++) {
     const tt_collective_header_t *h = sides[i];
     snprintf(text[i], sizeof text[i], "%s number %llu of %llu x %s (op %s, root %u)",
-             kind_names[h->kind], (unsigned long long)h->number, (unsigned long long)h->elements,
+             tt__kind_name(h->kind), (unsigned long long)h->number, (unsigned long long)h->elements,
              tt_dtype_text((tt_dtype_t)h->dtype), tt_reduce_op_name((tt_reduce_op_t)h->op),
              h->root);
   }
@@ -63,7 +58,8 @@ static tt_status_t step(run_t *run) {
   if (!run->unchecked) return TT_OK_STATUS;
   const tt_collective_header_t *mine = run->unchecked;
   for (uint32_t k = 0; k < group->size; k++) {
-    const tt_collective_header_t *theirs = &group->peers[k].control->headers[mine->number & 1];
+    const tt_collective_header_t *theirs =
+        &group->peers[k].control->headers[group->collectives & 1];
     if (memcmp(theirs, mine, sizeof *mine) != 0) {
       return tt__group_break(group, tt__header_mismatch(group, mine, k, theirs));
     }
@@ -71,75 +67,28 @@ static tt_status_t step(run_t *run) {
   run->unchecked = NULL;
   return TT_OK_STATUS;
 }
+static tt_status_t step_again(void *context) { return step(context); }
 
 // Where the next step's data is written. group->step has the parity of the last step done.
 static unsigned char *own_next(const run_t *run) {
   return run->group->peers[run->group->rank].slots[(run->group->step + 1) & 1];
 }
 
-static tt_status_t begin(tt_group_t *group, tt_collective_kind_t kind, tt_dtype_t dtype,
-                         tt_reduce_op_t op, size_t elements, uint32_t root, run_t *out_run) {
-  TT_RETURN_IF_ERROR(tt__group_check(group));
-  if (root >= group->size) {
-    return TT_ERROR(VALUE, "tpu_dist: %s: root %u in a group of %u", kind_names[kind], root,
-                    group->size);
-  }
-  tt_collective_header_t *header =
-      &group->peers[group->rank].control->headers[(group->collectives + 1) & 1];
-  *header = (tt_collective_header_t){.number = ++group->collectives,
-                                     .elements = elements,
-                                     .kind = (uint32_t)kind,
-                                     .dtype = (uint32_t)dtype,
-                                     .op = (uint32_t)op,
-                                     .root = root};
-  *out_run = (run_t){.group = group,
-                     .what = kind_names[kind],
-                     .deadline = tt__deadline(group),
-                     .element_bytes = tt_dtype_size(dtype),
-                     .unchecked = header};
-  return TT_OK_STATUS;
-}
-
-static tt_status_t run_step(void *context) { return step(context); }
-
-// Whether `bytes` (the same on every rank) are pulled; small ones go through the slots.
-static bool pulls(const run_t *run, size_t bytes) {
-  return run->group->pulls && run->group->size > 1 && bytes >= PULL_BYTES;
-}
-
-static tt_pull_t pull_of(run_t *run) {
-  return (tt_pull_t){.group = run->group,
-                     .what = run->what,
-                     .step = run_step,
-                     .context = run,
-                     .number = run->group->collectives,
-                     .element_bytes = run->element_bytes};
-}
-
-tt_status_t tt_group_barrier(tt_group_t *group) {
-  if (group->far) return tt__far_barrier(group);
-  run_t run;
-  TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_BARRIER, TT_U8, TT_REDUCE_SUM, 0, 0, &run));
-  return step(&run);
-}
-
 // --- reductions
 // -------------------------------------------------------------------------------------
 
-// One step: everyone reads everyone's chunk and reduces it in rank order.
-static tt_status_t reduce_chunk_direct(run_t *run, tt_dtype_t dtype, tt_reduce_op_t op,
-                                       const void *in, void *out, size_t elements,
+// One step: everyone reads everyone's chunk; who has an `out` reduces it in rank order.
+static tt_status_t reduce_chunk_direct(run_t *run, const void *in, void *out, size_t elements,
                                        const void **ins) {
   copy(own_next(run), in, elements * run->element_bytes);
   TT_RETURN_IF_ERROR(step(run));
   for (uint32_t k = 0; k < run->group->size; k++) ins[k] = slot(run, k);
-  if (out) tt_reduce(dtype, op, out, ins, run->group->size, elements);
+  if (out) tt_reduce(run->c->dtype, run->c->op, out, ins, run->group->size, elements);
   return TT_OK_STATUS;
 }
 
 // Two steps: each rank reduces its share of the chunk, then everyone collects the shares.
-static tt_status_t reduce_chunk_shared(run_t *run, tt_dtype_t dtype, tt_reduce_op_t op,
-                                       const void *in, void *out, size_t elements,
+static tt_status_t reduce_chunk_shared(run_t *run, const void *in, void *out, size_t elements,
                                        const void **ins) {
   tt_group_t *group = run->group;
   size_t size = run->element_bytes;
@@ -149,7 +98,7 @@ static tt_status_t reduce_chunk_shared(run_t *run, tt_dtype_t dtype, tt_reduce_o
   size_t first = min_size(share * group->rank, elements);
   size_t count = min_size(share, elements - first);
   for (uint32_t k = 0; k < group->size; k++) ins[k] = slot(run, k) + first * size;
-  tt_reduce(dtype, op, own_next(run), ins, group->size, count);
+  tt_reduce(run->c->dtype, run->c->op, own_next(run), ins, group->size, count);
   TT_RETURN_IF_ERROR(step(run));
   for (uint32_t k = 0; k < group->size; k++) {
     first = min_size(share * k, elements);
@@ -158,79 +107,74 @@ static tt_status_t reduce_chunk_shared(run_t *run, tt_dtype_t dtype, tt_reduce_o
   return TT_OK_STATUS;
 }
 
-static tt_status_t reduce_all(run_t *run, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
-                              void *out, size_t elements, bool shared) {
+static tt_status_t reduce_all(run_t *run, void *out, bool shared) {
   const void **ins = tt_alloc(sizeof *ins * run->group->size);
   if (!ins) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run->what);
   size_t chunk = TT_SLOT_BYTES / run->element_bytes;
   size_t at = 0;
   tt_status_t status = TT_OK_STATUS;
   do {  // at least one step, so that every rank takes part
-    size_t n = min_size(chunk, elements - at), offset = at * run->element_bytes;
-    const char *from = (const char *)in + offset;
+    size_t n = min_size(chunk, run->c->elements - at), offset = at * run->element_bytes;
+    const char *from = (const char *)run->c->in + offset;
     char *to = out ? (char *)out + offset : NULL;
-    status = shared ? reduce_chunk_shared(run, dtype, op, from, to, n, ins)
-                    : reduce_chunk_direct(run, dtype, op, from, to, n, ins);
+    status = shared ? reduce_chunk_shared(run, from, to, n, ins)
+                    : reduce_chunk_direct(run, from, to, n, ins);
     at += n;
-  } while (!status && at < elements);
+  } while (!status && at < run->c->elements);
   tt_free(ins);
   return status;
 }
 
-tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
-                                const void *in, void *out, size_t elements) {
-  if (group->far) return tt__far_all_reduce(group, dtype, op, in, out, elements);
-  run_t run;
-  TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
-  TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_ALL_REDUCE, dtype, op, elements, 0, &run));
-  if (pulls(&run, elements * run.element_bytes)) {
-    tt_pull_t pull = pull_of(&run);
-    return tt__pull_all_reduce(&pull, dtype, op, in, out, elements);
-  }
-  bool shared = group->size > 2 && elements * run.element_bytes > SMALL_BYTES;
-  return reduce_all(&run, dtype, op, in, out, elements, shared);
+static tt_status_t all_reduce(run_t *run) {
+  size_t bytes = run->c->elements * run->element_bytes;
+  return reduce_all(run, run->c->out, run->group->size > 2 && bytes > SMALL_BYTES);
 }
 
-tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
-                            void *out, size_t elements, uint32_t root) {
-  if (group->far) return tt__far_reduce(group, dtype, op, in, out, elements, root);
-  run_t run;
-  TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
-  TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_REDUCE, dtype, op, elements, root, &run));
-  return reduce_all(&run, dtype, op, in, group->rank == root ? out : NULL, elements, false);
+static tt_status_t reduce(run_t *run) {
+  return reduce_all(run, run->group->rank == run->c->root ? run->c->out : NULL, false);
 }
 
-tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
-                                    const void *const *ins, void *out, const size_t *elements) {
-  if (group->far) return tt__far_reduce_scatter(group, dtype, op, ins, out, elements);
-  run_t run;
-  size_t total = 0, most = 0;
-  for (uint32_t k = 0; k < group->size; k++) {
-    total += elements[k];
-    if (elements[k] > most) most = elements[k];
+static size_t longest(const size_t *lengths, uint32_t count) {
+  size_t most = 0;
+  for (uint32_t k = 0; k < count; k++) most = lengths[k] > most ? lengths[k] : most;
+  return most;
+}
+
+// How many elements of one pair's part fit into a slot.
+static size_t part_chunk(const run_t *run) {
+  return TT_SLOT_BYTES / run->group->size / TT_CACHE_LINE * TT_CACHE_LINE / run->element_bytes;
+}
+
+// Writes the chunk from element `at` on of the part for each rank.
+static void show_parts(const run_t *run, const size_t *lengths, size_t at) {
+  size_t chunk = part_chunk(run), size = run->element_bytes;
+  for (uint32_t k = 0; k < run->group->size; k++) {
+    size_t n = at < lengths[k] ? min_size(chunk, lengths[k] - at) : 0;
+    if (!n) continue;
+    copy(own_next(run) + k * chunk * size, (const char *)run->c->ins[k] + at * size, n * size);
   }
-  TT_RETURN_IF_ERROR(tt_reduce_check(dtype, op));
-  TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_REDUCE_SCATTER, dtype, op, total, 0, &run));
-  size_t size = run.element_bytes;
-  if (pulls(&run, total * size)) {
-    tt_pull_t pull = pull_of(&run);
-    return tt__pull_reduce_scatter(&pull, dtype, op, ins, out, elements[group->rank]);
-  }
-  size_t chunk = TT_SLOT_BYTES / group->size / TT_CACHE_LINE * TT_CACHE_LINE / size;
+}
+
+// What rank k has shown for this one.
+static const unsigned char *part_of(const run_t *run, uint32_t k) {
+  return slot(run, k) + run->group->rank * part_chunk(run) * run->element_bytes;
+}
+
+static tt_status_t reduce_scatter(run_t *run) {
+  tt_group_t *group = run->group;
+  const tt_collective_t *c = run->c;
+  size_t chunk = part_chunk(run), most = longest(c->in_lengths, group->size), at = 0;
   const void **parts = tt_alloc(sizeof *parts * group->size);
-  if (!parts) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run.what);
+  if (!parts) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run->what);
   tt_status_t status = TT_OK_STATUS;
-  size_t at = 0;
   do {
-    for (uint32_t k = 0; k < group->size; k++) {
-      size_t n = at < elements[k] ? min_size(chunk, elements[k] - at) : 0;
-      if (n) copy(own_next(&run) + k * chunk * size, (const char *)ins[k] + at * size, n * size);
-    }
-    status = step(&run);
-    size_t mine = at < elements[group->rank] ? min_size(chunk, elements[group->rank] - at) : 0;
-    for (uint32_t k = 0; k < group->size; k++)
-      parts[k] = slot(&run, k) + group->rank * chunk * size;
-    if (!status && mine) tt_reduce(dtype, op, (char *)out + at * size, parts, group->size, mine);
+    show_parts(run, c->in_lengths, at);
+    status = step(run);
+    size_t length = c->in_lengths[group->rank];
+    size_t mine = at < length ? min_size(chunk, length - at) : 0;
+    for (uint32_t k = 0; k < group->size; k++) parts[k] = part_of(run, k);
+    char *out = (char *)c->out + at * run->element_bytes;
+    if (!status && mine) tt_reduce(c->dtype, c->op, out, parts, group->size, mine);
     at += chunk;
   } while (!status && at < most);
   tt_free(parts);
@@ -240,41 +184,32 @@ tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_redu
 // --- data movement
 // ----------------------------------------------------------------------------------
 
-tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, const void *in, void *out,
-                               size_t elements, uint32_t root) {
-  if (group->far) return tt__far_broadcast(group, dtype, in, out, elements, root);
-  run_t run;
-  TT_RETURN_IF_ERROR(
-      begin(group, TT_COLLECTIVE_BROADCAST, dtype, TT_REDUCE_SUM, elements, root, &run));
-  size_t bytes = elements * run.element_bytes, at = 0;
-  if (pulls(&run, bytes)) {
-    tt_pull_t pull = pull_of(&run);
-    return tt__pull_broadcast(&pull, in, out, elements, root);
-  }
+static tt_status_t broadcast(run_t *run) {
+  size_t bytes = run->c->elements * run->element_bytes, at = 0;
+  uint32_t root = run->c->root;
+  bool gives = run->group->rank == root;
   do {
     size_t n = min_size(TT_SLOT_BYTES, bytes - at);
-    if (group->rank == root) copy(own_next(&run), (const char *)in + at, n);
-    TT_RETURN_IF_ERROR(step(&run));
-    if (group->rank != root) copy((char *)out + at, slot(&run, root), n);
+    if (gives) copy(own_next(run), (const char *)run->c->in + at, n);
+    TT_RETURN_IF_ERROR(step(run));
+    if (!gives) copy((char *)run->c->out + at, slot(run, root), n);
     at += n;
   } while (at < bytes);
   return TT_OK_STATUS;
 }
 
-// Each rank shows `bytes[rank]` bytes; `outs` (NULL: this rank only shows) receive everyone's.
-static tt_status_t gather_all(run_t *run, const void *in, void *const *outs,
-                              const size_t *elements) {
+// Each rank shows lengths[rank] elements of `size` bytes; `outs` (NULL: this rank only shows)
+// receive everyone's.
+static tt_status_t gather_arrays(run_t *run, const void *in, void *const *outs,
+                                 const size_t *lengths, size_t size) {
   tt_group_t *group = run->group;
-  size_t size = run->element_bytes, most = 0, at = 0;
-  for (uint32_t k = 0; k < group->size; k++) {
-    if (elements[k] * size > most) most = elements[k] * size;
-  }
+  size_t most = longest(lengths, group->size) * size, at = 0;
   do {
-    size_t mine = elements[group->rank] * size;
+    size_t mine = lengths[group->rank] * size;
     if (at < mine) copy(own_next(run), (const char *)in + at, min_size(TT_SLOT_BYTES, mine - at));
     TT_RETURN_IF_ERROR(step(run));
     for (uint32_t k = 0; outs && k < group->size; k++) {
-      size_t theirs = elements[k] * size;
+      size_t theirs = lengths[k] * size;
       if (at < theirs)
         copy((char *)outs[k] + at, slot(run, k), min_size(TT_SLOT_BYTES, theirs - at));
     }
@@ -283,114 +218,180 @@ static tt_status_t gather_all(run_t *run, const void *in, void *const *outs,
   return TT_OK_STATUS;
 }
 
-tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void *in,
-                                void *const *outs, const size_t *elements) {
-  if (group->far) return tt__far_all_gather(group, dtype, in, outs, elements);
-  run_t run;
-  size_t total = 0;
-  for (uint32_t k = 0; k < group->size; k++) total += elements[k];
-  TT_RETURN_IF_ERROR(begin(group, TT_COLLECTIVE_ALL_GATHER, dtype, TT_REDUCE_SUM, total, 0, &run));
-  if (pulls(&run, total * run.element_bytes)) {
-    tt_pull_t pull = pull_of(&run);
-    return tt__pull_all_gather(&pull, in, outs, elements);
-  }
-  return gather_all(&run, in, outs, elements);
+static tt_status_t all_gather(run_t *run) {
+  return gather_arrays(run, run->c->in, run->c->outs, run->c->out_lengths, run->element_bytes);
 }
 
-tt_status_t tt_group_gather(tt_group_t *group, tt_dtype_t dtype, const void *in, void *const *outs,
-                            size_t elements, uint32_t root) {
-  if (group->far) return tt__far_gather(group, dtype, in, outs, elements, root);
-  run_t run;
-  TT_RETURN_IF_ERROR(
-      begin(group, TT_COLLECTIVE_GATHER, dtype, TT_REDUCE_SUM, elements, root, &run));
-  size_t *counts = tt_alloc(sizeof *counts * group->size);
-  if (!counts) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run.what);
-  for (uint32_t k = 0; k < group->size; k++) counts[k] = elements;
-  tt_status_t status = gather_all(&run, in, group->rank == root ? outs : NULL, counts);
-  tt_free(counts);
+// A list of one length a rank: `lengths`, or `even` for all. The caller frees it.
+static size_t *lengths_copy(const run_t *run, const size_t *lengths, size_t even) {
+  size_t *copies = tt_alloc(sizeof *copies * run->group->size);
+  for (uint32_t k = 0; copies && k < run->group->size; k++) {
+    copies[k] = lengths ? lengths[k] : even;
+  }
+  return copies;
+}
+
+static tt_status_t gather(run_t *run) {
+  const tt_collective_t *c = run->c;
+  size_t *lengths = lengths_copy(run, c->out_lengths, c->elements);
+  if (!lengths) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run->what);
+  void *const *outs = run->group->rank == c->root ? c->outs : NULL;
+  tt_status_t status = gather_arrays(run, c->in, outs, lengths, run->element_bytes);
+  tt_free(lengths);
   return status;
 }
 
 // Rank s's slot holds one part a receiver. `most` elements is the longest part of any pair.
-static tt_status_t exchange_parts(run_t *run, const void *const *ins, const size_t *in_elements,
-                                  void *const *outs, const size_t *out_elements, size_t most) {
-  tt_group_t *group = run->group;
-  size_t size = run->element_bytes, at = 0;
-  size_t chunk = TT_SLOT_BYTES / group->size / TT_CACHE_LINE * TT_CACHE_LINE / size;
+static tt_status_t exchange_parts(run_t *run, const size_t *in_lengths, void *const *outs,
+                                  const size_t *out_lengths, size_t most) {
+  size_t size = run->element_bytes, chunk = part_chunk(run), at = 0;
   do {
-    for (uint32_t k = 0; k < group->size; k++) {
-      size_t n = at < in_elements[k] ? min_size(chunk, in_elements[k] - at) : 0;
-      if (n) copy(own_next(run) + k * chunk * size, (const char *)ins[k] + at * size, n * size);
-    }
+    show_parts(run, in_lengths, at);
     TT_RETURN_IF_ERROR(step(run));
-    for (uint32_t k = 0; k < group->size; k++) {
-      size_t n = at < out_elements[k] ? min_size(chunk, out_elements[k] - at) : 0;
-      const unsigned char *from = slot(run, k) + group->rank * chunk * size;
-      if (n) copy((char *)outs[k] + at * size, from, n * size);
+    for (uint32_t k = 0; k < run->group->size; k++) {
+      size_t n = at < out_lengths[k] ? min_size(chunk, out_lengths[k] - at) : 0;
+      if (n) copy((char *)outs[k] + at * size, part_of(run, k), n * size);
     }
     at += chunk;
   } while (at < most);
   return TT_OK_STATUS;
 }
 
-tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void *const *ins,
-                                const size_t *in_elements, void *const *outs,
-                                const size_t *out_elements) {
-  if (group->far) return tt__far_all_to_all(group, dtype, ins, in_elements, outs, out_elements);
-  // Counts differ by pair: the ranks first agree on them, which also finds a wrong split.
-  size_t size = group->size, bytes = sizeof(size_t) * size;
-  size_t *table = tt_alloc(bytes * size);
+// table[from][to] elements go between two ranks; *out_most of any pair.
+static tt_status_t check_table(tt_group_t *group, const tt_collective_t *c, const size_t *table,
+                               size_t *out_most) {
+  size_t size = group->size;
+  *out_most = longest(table, (uint32_t)(size * size));
+  for (uint32_t from = 0; from < size; from++) {
+    size_t sent = table[from * size + group->rank];
+    if (sent == c->out_lengths[from]) continue;
+    tt_status_t status =
+        TT_ERROR(INVALID_ARGUMENT,
+                 "tpu_dist: all_to_all: rank %u sends %zu elements to rank %u, which expects %zu",
+                 group->peers[from].name, sent, tt__name(group), c->out_lengths[from]);
+    tt__group_leave(group, tt_status_message(status));
+    return tt__group_break(group, status);
+  }
+  return TT_OK_STATUS;
+}
+
+// Lengths differ by pair: the ranks first tell each other, which also finds a wrong split.
+static tt_status_t all_to_all(run_t *run) {
+  tt_group_t *group = run->group;
+  size_t size = group->size, most = 0;
+  size_t *table = tt_alloc(sizeof(size_t) * size * size);
   void **rows = tt_alloc(sizeof(void *) * size);
-  size_t *lengths = tt_alloc(bytes);
+  size_t *lengths = lengths_copy(run, NULL, size);
   tt_status_t status = TT_OK_STATUS;
   if (!table || !rows || !lengths)
-    status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: all_to_all: no memory");
-  for (size_t k = 0; !status && k < size; k++) {
-    rows[k] = table + k * size;
-    lengths[k] = size;
-  }
-  if (!status) status = tt_group_all_gather(group, TT_U64, in_elements, rows, lengths);
-  size_t most = 0;
-  for (uint32_t from = 0; !status && from < size; from++) {
-    for (uint32_t to = 0; to < size; to++) {
-      if (table[from * size + to] > most) most = table[from * size + to];
-    }
-    if (table[from * size + group->rank] != out_elements[from]) {
-      status = tt__group_break(
-          group,
-          TT_ERROR(INVALID_ARGUMENT,
-                   "tpu_dist: all_to_all: rank %u sends %zu elements to rank %u, which expects %zu",
-                   group->peers[from].name, table[from * size + group->rank], tt__name(group),
-                   out_elements[from]));
-    }
-  }
-  run_t run;
-  if (!status) status = begin(group, TT_COLLECTIVE_ALL_TO_ALL, dtype, TT_REDUCE_SUM, most, 0, &run);
-  if (!status) status = exchange_parts(&run, ins, in_elements, outs, out_elements, most);
+    status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run->what);
+  for (size_t k = 0; !status && k < size; k++) rows[k] = table + k * size;
+  if (!status) status = gather_arrays(run, run->c->in_lengths, rows, lengths, sizeof(size_t));
+  if (!status) status = check_table(group, run->c, table, &most);
+  if (!status)
+    status = exchange_parts(run, run->c->in_lengths, run->c->outs, run->c->out_lengths, most);
   tt_free(table);
   tt_free(rows);
   tt_free(lengths);
   return status;
 }
 
-tt_status_t tt_group_scatter(tt_group_t *group, tt_dtype_t dtype, const void *const *ins, void *out,
-                             size_t elements, uint32_t root) {
-  if (group->far) return tt__far_scatter(group, dtype, ins, out, elements, root);
-  run_t run;
-  TT_RETURN_IF_ERROR(
-      begin(group, TT_COLLECTIVE_SCATTER, dtype, TT_REDUCE_SUM, elements, root, &run));
-  size_t *counts = tt_alloc_zeroed(2 * sizeof *counts * group->size);
-  void **outs = tt_alloc_zeroed(sizeof *outs * group->size);
-  tt_status_t status =
-      counts && outs ? TT_OK_STATUS : TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run.what);
+static tt_status_t scatter(run_t *run) {
+  const tt_collective_t *c = run->c;
+  uint32_t size = run->group->size, rank = run->group->rank;
+  size_t *lengths = lengths_copy(run, c->in_lengths, c->elements);
+  size_t *none = tt_alloc_zeroed(sizeof *none * size);
+  void **outs = tt_alloc_zeroed(sizeof *outs * size);
+  tt_status_t status = TT_OK_STATUS;
+  if (!lengths || !none || !outs)
+    status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s: no memory", run->what);
   if (!status) {
-    size_t *in_elements = counts, *out_elements = counts + group->size;
-    for (uint32_t k = 0; group->rank == root && k < group->size; k++) in_elements[k] = elements;
-    out_elements[root] = elements;
-    outs[root] = out;
-    status = exchange_parts(&run, ins, in_elements, outs, out_elements, elements);
+    size_t most = longest(lengths, size), mine = lengths[rank];
+    outs[c->root] = c->out;
+    if (rank != c->root) memset(lengths, 0, sizeof *lengths * size);
+    none[c->root] = mine;
+    status = exchange_parts(run, lengths, outs, none, most);
   }
-  tt_free(counts);
+  tt_free(lengths);
+  tt_free(none);
   tt_free(outs);
   return status;
+}
+
+// --- running one
+// -----------------------------------------------------------------------------------
+
+typedef struct kind_s {
+  const char *name;
+  tt_status_t (*staged)(run_t *run);  // through the slots
+  tt_status_t (*pulled)(const tt_pull_t *pull);
+} kind_t;
+static const kind_t kinds[] = {
+    [TT_COLLECTIVE_BARRIER] = {"barrier", step, NULL},
+    [TT_COLLECTIVE_ALL_REDUCE] = {"all_reduce", all_reduce, tt__pull_all_reduce},
+    [TT_COLLECTIVE_REDUCE] = {"reduce", reduce, tt__pull_reduce},
+    [TT_COLLECTIVE_BROADCAST] = {"broadcast", broadcast, tt__pull_broadcast},
+    [TT_COLLECTIVE_ALL_GATHER] = {"all_gather", all_gather, tt__pull_all_gather},
+    [TT_COLLECTIVE_REDUCE_SCATTER] = {"reduce_scatter", reduce_scatter, tt__pull_reduce_scatter},
+    [TT_COLLECTIVE_ALL_TO_ALL] = {"all_to_all", all_to_all, NULL},
+    [TT_COLLECTIVE_GATHER] = {"gather", gather, NULL},
+    [TT_COLLECTIVE_SCATTER] = {"scatter", scatter, NULL},
+};
+
+const char *tt__kind_name(uint32_t kind) { return kinds[kind].name; }
+
+// The elements of all ranks' arrays together where each has a length, of one array elsewhere.
+static size_t elements_of(const tt_group_t *group, const tt_collective_t *c) {
+  const size_t *lengths = NULL;
+  if (c->kind == TT_COLLECTIVE_ALL_GATHER) lengths = c->out_lengths;
+  if (c->kind == TT_COLLECTIVE_REDUCE_SCATTER) lengths = c->in_lengths;
+  size_t total = lengths ? 0 : c->elements;
+  for (uint32_t k = 0; lengths && k < group->size; k++) total += lengths[k];
+  return total;
+}
+
+tt_collective_header_t tt__header_next(tt_group_t *group, const tt_collective_t *c) {
+  return (tt_collective_header_t){.number = group->collectives + 1,
+                                  .elements = elements_of(group, c),
+                                  .kind = (uint32_t)c->kind,
+                                  .dtype = (uint32_t)c->dtype,
+                                  .op = (uint32_t)c->op,
+                                  .root = c->root};
+}
+
+tt_status_t tt__shared_run(tt_group_t *group, const tt_collective_t *c,
+                           const tt_collective_header_t *header) {
+  TT_RETURN_IF_ERROR(tt__group_check(group));
+  group->collectives++;
+  group->peers[group->rank].control->headers[group->collectives & 1] = *header;
+  run_t run = {.group = group,
+               .c = c,
+               .what = tt__kind_name(header->kind),
+               .deadline = tt__deadline(group),
+               .element_bytes = tt_dtype_size(c->dtype),
+               .unchecked = header};
+  const kind_t *kind = &kinds[c->kind];
+  size_t bytes = elements_of(group, c) * run.element_bytes;
+  if (!kind->pulled || !group->pulls || group->size == 1 || bytes < PULL_BYTES) {
+    return kind->staged(&run);
+  }
+  tt_pull_t pull = {group, c, run.what, step_again, &run, run.element_bytes};
+  return kind->pulled(&pull);
+}
+
+static bool reduces(tt_collective_kind_t kind) {
+  return kind == TT_COLLECTIVE_ALL_REDUCE || kind == TT_COLLECTIVE_REDUCE ||
+         kind == TT_COLLECTIVE_REDUCE_SCATTER;
+}
+
+tt_status_t tt_group_run(tt_group_t *group, const tt_collective_t *c) {
+  TT_RETURN_IF_ERROR(tt__group_check(group));
+  if (reduces(c->kind)) TT_RETURN_IF_ERROR(tt_reduce_check(c->dtype, c->op));
+  if (c->root >= group->size) {
+    return TT_ERROR(VALUE, "tpu_dist: %s: root %u in a group of %u", tt__kind_name(c->kind),
+                    c->root, group->size);
+  }
+  if (group->far) return tt__far_run(group, c);
+  tt_collective_header_t header = tt__header_next(group, c);
+  return tt__shared_run(group, c, &header);
 }

@@ -5,6 +5,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,21 +50,31 @@ void tt__group_set_state(tt_group_t *group, tt_rank_state_t state) {
   }
 }
 
+void tt__group_leave(tt_group_t *group, const char *reason) {
+  if (group->far) {
+    tt__far_leave(group, reason);
+    return;
+  }
+  tt_control_t *control = group->peers[group->rank].control;
+  if (atomic_load(&control->state) == TT_RANK_ABORTED) return;
+  snprintf(control->reason, sizeof control->reason, "%s", reason);
+  tt__group_set_state(group, TT_RANK_ABORTED);
+}
+
 void tt_group_abort(tt_group_t *group) {
   tt_status_t status = tt__group_break(
       group, TT_ERROR(UNAVAILABLE, "tpu_dist: the group was aborted by rank %u", tt__name(group)));
   tt_status_release(status);
-  if (group->far)
-    tt__far_abort(group);
-  else
-    tt__group_set_state(group, TT_RANK_ABORTED);
+  tt__group_leave(group, "");
 }
 
 tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what) {
-  uint32_t state = atomic_load(&group->peers[peer].control->state);
+  const tt_control_t *control = group->peers[peer].control;
+  uint32_t state = atomic_load(&control->state);
   if (state == TT_RANK_ABORTED) {
-    return TT_ERROR(UNAVAILABLE, "tpu_dist: %s on rank %u: rank %u aborted the group", what,
-                    tt__name(group), group->peers[peer].name);
+    return TT_ERROR(UNAVAILABLE, "tpu_dist: %s on rank %u: rank %u aborted the group%s%.*s", what,
+                    tt__name(group), group->peers[peer].name, *control->reason ? ": " : "",
+                    (int)sizeof control->reason - 1, control->reason);
   }
   struct pollfd fd = {.fd = group->peers[peer].pidfd, .events = POLLIN};
   bool dead = poll(&fd, 1, 0) == 1;

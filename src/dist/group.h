@@ -49,32 +49,38 @@ void tt_group_set_timeout(tt_group_t *group, double timeout_s);
 // Makes every pending and later call of this rank and its peers fail, naming this rank.
 void tt_group_abort(tt_group_t *group);
 
-// --- collectives (collective.c). Buffers are host memory; in and out may be the same array.
-// -----------
-tt_status_t tt_group_barrier(tt_group_t *group) TT_MUST_USE;
-tt_status_t tt_group_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
-                                const void *in, void *out, size_t elements) TT_MUST_USE;
-tt_status_t tt_group_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op, const void *in,
-                            void *out, size_t elements, uint32_t root) TT_MUST_USE;
-// The root gives `in`, the others get `out`.
-tt_status_t tt_group_broadcast(tt_group_t *group, tt_dtype_t dtype, const void *in, void *out,
-                               size_t elements, uint32_t root) TT_MUST_USE;
-// outs[k] receives rank k's array of elements[k] elements (they may differ; all ranks pass the same
-// list).
-tt_status_t tt_group_all_gather(tt_group_t *group, tt_dtype_t dtype, const void *in,
-                                void *const *outs, const size_t *elements) TT_MUST_USE;
-// ins[k] is what rank k gets the reduction of; out receives elements[rank] elements.
-tt_status_t tt_group_reduce_scatter(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
-                                    const void *const *ins, void *out,
-                                    const size_t *elements) TT_MUST_USE;
-// in_elements[k] elements go from ins[k] to rank k; out_elements[k] come from rank k to outs[k].
-tt_status_t tt_group_all_to_all(tt_group_t *group, tt_dtype_t dtype, const void *const *ins,
-                                const size_t *in_elements, void *const *outs,
-                                const size_t *out_elements) TT_MUST_USE;
-tt_status_t tt_group_gather(tt_group_t *group, tt_dtype_t dtype, const void *in, void *const *outs,
-                            size_t elements, uint32_t root) TT_MUST_USE;
-tt_status_t tt_group_scatter(tt_group_t *group, tt_dtype_t dtype, const void *const *ins, void *out,
-                             size_t elements, uint32_t root) TT_MUST_USE;
+// --- collectives (collective.c, far_collective.c) ------------------------------------------------
+typedef enum tt_collective_kind_e {
+  TT_COLLECTIVE_BARRIER,
+  TT_COLLECTIVE_ALL_REDUCE,
+  TT_COLLECTIVE_REDUCE,
+  TT_COLLECTIVE_BROADCAST,
+  TT_COLLECTIVE_ALL_GATHER,
+  TT_COLLECTIVE_REDUCE_SCATTER,
+  TT_COLLECTIVE_ALL_TO_ALL,
+  TT_COLLECTIVE_GATHER,
+  TT_COLLECTIVE_SCATTER,
+} tt_collective_kind_t;
+
+// What one rank gives and gets. Arrays are host memory, borrowed; `in` and `out` may be the same.
+typedef struct tt_collective_s {
+  tt_collective_kind_t kind;
+  tt_dtype_t dtype;
+  tt_reduce_op_t op;
+  uint32_t root;
+  const void *in;  // ALL_REDUCE, REDUCE, ALL_GATHER, GATHER; BROADCAST: the root's
+  void *out;       // ALL_REDUCE, REDUCE_SCATTER, SCATTER; REDUCE: the root's, BROADCAST: the
+                   // others'
+  const void *const *ins;  // one for each rank: REDUCE_SCATTER, ALL_TO_ALL; SCATTER: the root's
+  void *const *outs;       // one from each rank: ALL_GATHER, ALL_TO_ALL; GATHER: the root's
+  size_t elements;         // of `in` and `out`, and of each in a list without lengths
+  // Of ins and outs. All ranks give the same, except to ALL_TO_ALL; GATHER and SCATTER: may be
+  // NULL.
+  const size_t *in_lengths, *out_lengths;
+} tt_collective_t;
+
+// Runs the collective, which all ranks call at the same place among theirs.
+tt_status_t tt_group_run(tt_group_t *group, const tt_collective_t *collective) TT_MUST_USE;
 
 // --- point to point (channel.c) ------------------------------------------------------------------
 // Messages between two ranks with one tag arrive in order; other tags wait aside. The sizes must

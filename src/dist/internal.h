@@ -10,18 +10,6 @@
 #define TT_SLOT_BYTES ((size_t)1 << 20)  // one staging slot; a rank has two and alternates
 #define TT_CACHE_LINE 64
 
-typedef enum tt_collective_kind_e {
-  TT_COLLECTIVE_BARRIER,
-  TT_COLLECTIVE_ALL_REDUCE,
-  TT_COLLECTIVE_REDUCE,
-  TT_COLLECTIVE_BROADCAST,
-  TT_COLLECTIVE_ALL_GATHER,
-  TT_COLLECTIVE_REDUCE_SCATTER,
-  TT_COLLECTIVE_ALL_TO_ALL,
-  TT_COLLECTIVE_GATHER,
-  TT_COLLECTIVE_SCATTER,
-} tt_collective_kind_t;
-
 // What a rank says it is about to do; all ranks must say the same.
 typedef struct tt_collective_header_s {
   uint64_t number;  // the group's how-manieth collective
@@ -48,6 +36,7 @@ typedef struct tt_control_s {
   tt_counter_t
       posted;  // steps this rank has published; posting step k says it is done reading k - 1
   _Atomic uint32_t state;
+  char reason[192];                   // why it aborted the group
   pid_t pid;                          // the owner's
   tt_collective_header_t headers[2];  // by the collective's parity
   uint64_t places[2][2];              // likewise: where its input and output are (pull.c)
@@ -77,7 +66,7 @@ struct tt_group_s {
   _Atomic int64_t timeout_ns;
   uint32_t step;         // steps posted so far
   uint64_t collectives;  // collectives begun so far
-  struct tt_far_s *far;  // ranks on several hosts: nothing but messages (far.c)
+  struct tt_far_s *far;  // ranks on several hosts: see far.h; what shared memory needs is unused
   int fd;
   bool pulls;  // ranks may read each other's memory
   uint32_t spins;
@@ -110,12 +99,20 @@ tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what
 tt_status_t tt__group_check(tt_group_t *group) TT_MUST_USE;
 // Breaks the group (unless it is) and returns `status` for the caller.
 tt_status_t tt__group_break(tt_group_t *group, tt_status_t status) TT_MUST_USE;
+// Makes the peers' calls fail, too, naming this rank and why.
+void tt__group_leave(tt_group_t *group, const char *reason);
 
 // --- collective.c
 const char *tt__kind_name(uint32_t kind);
+// What this rank says of its next collective.
+tt_collective_header_t tt__header_next(tt_group_t *group, const tt_collective_t *collective);
 // The error of two ranks that call different things.
 tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_header_t *mine,
                                 uint32_t peer, const tt_collective_header_t *theirs) TT_MUST_USE;
+// Runs it in shared memory. The peers compare `header`, which may be that of a larger group's
+// collective of which this one is a step.
+tt_status_t tt__shared_run(tt_group_t *group, const tt_collective_t *collective,
+                           const tt_collective_header_t *header) TT_MUST_USE;
 
 // --- pull.c
 enum { TT_PLACE_IN, TT_PLACE_OUT };
@@ -126,20 +123,17 @@ tt_status_t tt__pull(tt_group_t *group, uint32_t peer, uint64_t from, void *to, 
 // step and ends with one, between which nobody's arrays go away.
 typedef struct tt_pull_s {
   tt_group_t *group;
+  const tt_collective_t *c;
   const char *what;
   tt_status_t (*step)(void *context);
   void *context;
-  uint64_t number;  // the collective's
   size_t element_bytes;
 } tt_pull_t;
-tt_status_t tt__pull_all_reduce(const tt_pull_t *pull, tt_dtype_t dtype, tt_reduce_op_t op,
-                                const void *in, void *out, size_t elements) TT_MUST_USE;
-tt_status_t tt__pull_reduce_scatter(const tt_pull_t *pull, tt_dtype_t dtype, tt_reduce_op_t op,
-                                    const void *const *ins, void *out, size_t elements) TT_MUST_USE;
-tt_status_t tt__pull_all_gather(const tt_pull_t *pull, const void *in, void *const *outs,
-                                const size_t *elements) TT_MUST_USE;
-tt_status_t tt__pull_broadcast(const tt_pull_t *pull, const void *in, void *out, size_t elements,
-                               uint32_t root) TT_MUST_USE;
+tt_status_t tt__pull_all_reduce(const tt_pull_t *pull) TT_MUST_USE;
+tt_status_t tt__pull_reduce(const tt_pull_t *pull) TT_MUST_USE;
+tt_status_t tt__pull_reduce_scatter(const tt_pull_t *pull) TT_MUST_USE;
+tt_status_t tt__pull_all_gather(const tt_pull_t *pull) TT_MUST_USE;
+tt_status_t tt__pull_broadcast(const tt_pull_t *pull) TT_MUST_USE;
 
 static inline tt_ring_t *tt__ring(const tt_group_t *group, uint32_t owner, uint32_t sender) {
   return (tt_ring_t *)(void *)(group->peers[owner].rings +

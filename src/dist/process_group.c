@@ -216,20 +216,29 @@ static void pointers(const task_t *task, const char **out, const side_t *sides, 
   }
 }
 
+static tt_collective_t collective_of(const task_t *task) {
+  static const tt_collective_kind_t kinds[] = {
+      [TT_JOB_BARRIER] = TT_COLLECTIVE_BARRIER,
+      [TT_JOB_ALL_REDUCE] = TT_COLLECTIVE_ALL_REDUCE,
+      [TT_JOB_REDUCE] = TT_COLLECTIVE_REDUCE,
+      [TT_JOB_BROADCAST] = TT_COLLECTIVE_BROADCAST,
+      [TT_JOB_ALL_GATHER] = TT_COLLECTIVE_ALL_GATHER,
+      [TT_JOB_REDUCE_SCATTER] = TT_COLLECTIVE_REDUCE_SCATTER,
+      [TT_JOB_ALL_TO_ALL] = TT_COLLECTIVE_ALL_TO_ALL,
+      [TT_JOB_GATHER] = TT_COLLECTIVE_GATHER,
+      [TT_JOB_SCATTER] = TT_COLLECTIVE_SCATTER,
+  };
+  return (tt_collective_t){
+      .kind = kinds[task->kind], .dtype = task->dtype, .op = task->op, .root = task->root};
+}
+
 static tt_status_t run_each(const task_t *task, tt_group_t *g) {
+  tt_collective_t c = collective_of(task);
   for (uint32_t i = 0; i < task->in_count; i++) {
-    const char *in = task->ins[i].from;
-    char *out = task->ins[i].to;
-    size_t n = task->ins[i].elements;
-    tt_status_t status = TT_OK_STATUS;
-    if (task->kind == TT_JOB_ALL_REDUCE) {
-      status = tt_group_all_reduce(g, task->dtype, task->op, in, out, n);
-    } else if (task->kind == TT_JOB_REDUCE) {
-      status = tt_group_reduce(g, task->dtype, task->op, in, out, n, task->root);
-    } else {
-      status = tt_group_broadcast(g, task->dtype, in, out, n, task->root);
-    }
-    TT_RETURN_IF_ERROR(status);
+    c.in = task->ins[i].from;
+    c.out = task->ins[i].to;
+    c.elements = task->ins[i].elements;
+    TT_RETURN_IF_ERROR(tt_group_run(g, &c));
   }
   return TT_OK_STATUS;
 }
@@ -256,23 +265,20 @@ static tt_status_t run_lists(const task_t *task, tt_group_t *g) {
   const char **outs = ins + size;
   pointers(task, ins, task->ins, task->in_count, task->in_splits);
   pointers(task, outs, task->outs, task->out_count, task->out_splits);
-  const void *const *in_list = (const void *const *)(const void *)ins;
-  void *const *out_list = (void *const *)(void *)outs;
-  const char *in = task->in_count ? task->ins[0].from : NULL;
-  char *out = task->out_count ? task->outs[0].to : NULL;
-  tt_status_t status = TT_OK_STATUS;
-  if (task->kind == TT_JOB_ALL_GATHER) {
-    status = tt_group_all_gather(g, task->dtype, in, out_list, task->out_splits);
-  } else if (task->kind == TT_JOB_REDUCE_SCATTER) {
-    status = tt_group_reduce_scatter(g, task->dtype, task->op, in_list, out, task->in_splits);
-  } else if (task->kind == TT_JOB_ALL_TO_ALL) {
-    status =
-        tt_group_all_to_all(g, task->dtype, in_list, task->in_splits, out_list, task->out_splits);
-  } else if (task->kind == TT_JOB_GATHER) {
-    status = tt_group_gather(g, task->dtype, in, out_list, task->ins[0].elements, task->root);
+  tt_collective_t c = collective_of(task);
+  c.ins = (const void *const *)(const void *)ins;
+  c.outs = (void *const *)(void *)outs;
+  if (task->in_count) c.in = task->ins[0].from;
+  if (task->out_count) c.out = task->outs[0].to;
+  if (task->kind == TT_JOB_GATHER) {
+    c.elements = task->ins[0].elements;
+  } else if (task->kind == TT_JOB_SCATTER) {
+    c.elements = task->outs[0].elements;
   } else {
-    status = tt_group_scatter(g, task->dtype, in_list, out, task->outs[0].elements, task->root);
+    c.in_lengths = task->in_splits;
+    c.out_lengths = task->out_splits;
   }
+  tt_status_t status = tt_group_run(g, &c);
   tt_free(ins);
   return status;
 }
@@ -345,9 +351,11 @@ static tt_status_t task_work(task_t *task, uint32_t *out_source) {
   TT_RETURN_IF_ERROR(stage(task));
   tt_group_set_timeout(g, task->timeout_s);
   switch (task->kind) {
-    case TT_JOB_BARRIER:
-      TT_RETURN_IF_ERROR(tt_group_barrier(g));
+    case TT_JOB_BARRIER: {
+      tt_collective_t barrier = collective_of(task);
+      TT_RETURN_IF_ERROR(tt_group_run(g, &barrier));
       break;
+    }
     case TT_JOB_ALL_REDUCE:
     case TT_JOB_REDUCE:
     case TT_JOB_BROADCAST:
@@ -388,19 +396,17 @@ typedef struct hello_s {
   char host[TT_HOST_ID];
 } hello_t;
 
-// Joins the hosts: `local` (taken over) is this one's group, `leaders` the first rank of each.
+// Joins the hosts: `local` (taken over) is this one's group.
 static tt_status_t connect_hosts(const tt_meeting_t *meeting, tt_group_t *local,
-                                 const uint32_t *leaders, uint32_t leader_count, tt_link_fn_t link,
-                                 void *context, tt_group_t **out_group) {
+                                 const uint32_t *host_of, tt_link_fn_t link, void *context,
+                                 tt_group_t **out_group) {
   tt_link_t links[2];
   tt_status_t status = link(context, "collectives", &links[0]);
   if (!status) {
     status = link(context, "messages", &links[1]);
     if (status) links[0].close(links[0].context);
   }
-  if (!status) {
-    return tt_group_create_far(meeting, links, local, leaders, leader_count, out_group);
-  }
+  if (!status) return tt_group_create_far(meeting, links, local, host_of, out_group);
   tt_group_destroy(local);
   return tt_status_annotate(status, "tpu_dist: rank %u of %u cannot reach the other hosts",
                             meeting->rank, meeting->size);
@@ -411,7 +417,7 @@ static tt_status_t connect(const tt_meeting_t *meeting, tt_link_fn_t link, void 
                            tt_group_t **out_group) {
   hello_t mine = {0}, *all = tt_alloc(sizeof *all * meeting->size);
   uint32_t *members = tt_alloc(2 * sizeof *members * meeting->size), count = 0, hosts = 0;
-  uint32_t *leaders = members + meeting->size;
+  uint32_t *host_of = members + meeting->size;
   tt_status_t status = TT_OK_STATUS;
   if (!all || !members) status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a meeting");
   tt_host_id(mine.host);
@@ -420,12 +426,12 @@ static tt_status_t connect(const tt_meeting_t *meeting, tt_link_fn_t link, void 
     if (memcmp(all[k].host, mine.host, TT_HOST_ID) == 0) members[count++] = k;
     uint32_t first = 0;
     while (memcmp(all[first].host, all[k].host, TT_HOST_ID) != 0) first++;
-    if (first == k) leaders[hosts++] = k;
+    host_of[k] = first == k ? hosts++ : host_of[first];
   }
   tt_group_t *group = NULL;
   if (!status) status = tt_group_create(meeting, members, count, &group);
   if (!status && count < meeting->size) {
-    status = connect_hosts(meeting, group, leaders, hosts, link, context, &group);
+    status = connect_hosts(meeting, group, host_of, link, context, &group);
   }
   if (!status) *out_group = group;
   tt_free(all);

@@ -82,6 +82,19 @@ tt_status_t tt_reduce_check(tt_dtype_t dtype, tt_reduce_op_t op) {
       type *to = (type *)out + at;                                                            \
       for (size_t j = 0; j < n; j++) to[j] = (type)STORE(acc[j]);                             \
     }                                                                                         \
+  }                                                                                           \
+  static void widen_##name(void *out, const void *in, size_t n) {                             \
+    for (size_t j = 0; j < n; j++) ((acc_t *)out)[j] = (acc_t)LOAD(((const type *)in)[j]);    \
+  }                                                                                           \
+  static void finish_##name(tt_reduce_op_t op, void *out, const void *in, uint32_t k,         \
+                            size_t elements) {                                                \
+    acc_t acc[BLOCK];                                                                         \
+    for (size_t at = 0; at < elements; at += BLOCK) {                                         \
+      size_t n = elements - at < BLOCK ? elements - at : BLOCK;                               \
+      for (size_t j = 0; j < n; j++) acc[j] = ((const acc_t *)in)[at + j];                    \
+      FINISH(acc_t, acc, n, k)                                                                \
+      for (size_t j = 0; j < n; j++) ((type *)out)[at + j] = (type)STORE(acc[j]);             \
+    }                                                                                         \
   }
 
 #define SAME(v) (v)
@@ -115,18 +128,29 @@ static void add_f32(float *out, const float *a, const float *b, size_t elements)
   for (size_t i = 0; i < elements; i++) out[i] = a[i] + b[i];
 }
 
+typedef struct kind_s {
+  void (*reduce)(tt_reduce_op_t, void *, const void *const *, uint32_t, size_t);
+  void (*widen)(void *, const void *, size_t);
+  void (*finish)(tt_reduce_op_t, void *, const void *, uint32_t, size_t);
+  tt_dtype_t wide;  // the accumulators'
+} kind_t;
+
+#define KIND(name, wide) {reduce_##name, widen_##name, finish_##name, wide}
+static const kind_t kinds[TT_DTYPE_COUNT] = {
+    [TT_I1] = KIND(u8, TT_U32),       [TT_S4] = KIND(s8, TT_S32),
+    [TT_S8] = KIND(s8, TT_S32),       [TT_S16] = KIND(s16, TT_S32),
+    [TT_S32] = KIND(s32, TT_S64),     [TT_S64] = KIND(s64, TT_S64),
+    [TT_U4] = KIND(u8, TT_U32),       [TT_U8] = KIND(u8, TT_U32),
+    [TT_U16] = KIND(u16, TT_U32),     [TT_U32] = KIND(u32, TT_U64),
+    [TT_U64] = KIND(u64, TT_U64),     [TT_F8E4M3FN] = KIND(e4m3, TT_F32),
+    [TT_F8E5M2] = KIND(e5m2, TT_F32), [TT_BF16] = KIND(bf16, TT_F32),
+    [TT_F16] = KIND(f16, TT_F32),     [TT_F32] = KIND(f32, TT_F32),
+    [TT_F64] = KIND(f64, TT_F64),     [TT_C64] = KIND(c64, TT_C64),
+    [TT_C128] = KIND(c128, TT_C128),
+};
+
 void tt_reduce(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *const *ins,
                uint32_t count_in, size_t elements) {
-  typedef void (*fn_t)(tt_reduce_op_t, void *, const void *const *, uint32_t, size_t);
-  static const fn_t fns[TT_DTYPE_COUNT] = {
-      [TT_I1] = reduce_u8,       [TT_S4] = reduce_s8,     [TT_S8] = reduce_s8,
-      [TT_S16] = reduce_s16,     [TT_S32] = reduce_s32,   [TT_S64] = reduce_s64,
-      [TT_U4] = reduce_u8,       [TT_U8] = reduce_u8,     [TT_U16] = reduce_u16,
-      [TT_U32] = reduce_u32,     [TT_U64] = reduce_u64,   [TT_F8E4M3FN] = reduce_e4m3,
-      [TT_F8E5M2] = reduce_e5m2, [TT_BF16] = reduce_bf16, [TT_F16] = reduce_f16,
-      [TT_F32] = reduce_f32,     [TT_F64] = reduce_f64,   [TT_C64] = reduce_c64,
-      [TT_C128] = reduce_c128,
-  };
   if (dtype == TT_F32 && op == TT_REDUCE_SUM && count_in == 2) {
     add_f32(out, ins[0], ins[1], elements);
     return;
@@ -134,5 +158,19 @@ void tt_reduce(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *const
   if (dtype == TT_I1) {  // booleans: sum is or, product is and
     op = op == TT_REDUCE_SUM ? TT_REDUCE_BOR : op == TT_REDUCE_PRODUCT ? TT_REDUCE_BAND : op;
   }
-  fns[dtype](op, out, ins, count_in, elements);
+  kinds[dtype].reduce(op, out, ins, count_in, elements);
+}
+
+tt_dtype_t tt_reduce_wide(tt_dtype_t dtype, tt_reduce_op_t op) {
+  bool rounds = tt_dtype_is_float(dtype) && (op == TT_REDUCE_SUM || op == TT_REDUCE_PRODUCT);
+  return rounds || op == TT_REDUCE_AVG ? kinds[dtype].wide : dtype;
+}
+
+void tt_reduce_widen(tt_dtype_t dtype, void *out, const void *in, size_t elements) {
+  kinds[dtype].widen(out, in, elements);
+}
+
+void tt_reduce_finish(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *in,
+                      uint32_t count_in, size_t elements) {
+  kinds[dtype].finish(op, out, in, count_in, elements);
 }

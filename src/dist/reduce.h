@@ -38,6 +38,17 @@ tt_status_t tt_reduce_check(tt_dtype_t dtype, tt_reduce_op_t op) TT_MUST_USE;
 void tt_reduce(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *const *ins,
                uint32_t count_in, size_t elements);
 
+// A reduction in stages: parts are widened, reduced (AVG as SUM) in the wide dtype and finished
+// once, so that halves round once and averages divide once, as above.
+tt_dtype_t tt_reduce_wide(tt_dtype_t dtype, tt_reduce_op_t op);  // `dtype` where nothing is lost
+static inline tt_reduce_op_t tt_reduce_inner(tt_reduce_op_t op) {
+  return op == TT_REDUCE_AVG ? TT_REDUCE_SUM : op;
+}
+void tt_reduce_widen(tt_dtype_t dtype, void *out, const void *in, size_t elements);
+// `in` is wide, and may be `out`; `count_in` is how many arrays went into it.
+void tt_reduce_finish(tt_dtype_t dtype, tt_reduce_op_t op, void *out, const void *in,
+                      uint32_t count_in, size_t elements);
+
 #ifdef __cplusplus
 }
 #endif

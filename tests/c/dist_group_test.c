@@ -102,6 +102,40 @@ static void run(uint32_t size, double timeout, void (*body)(tt_group_t *)) {
   munmap(board, sizeof *board);
 }
 
+// Descriptors of the collectives that the tests call most.
+static tt_status_t run_barrier(tt_group_t *group) {
+  return tt_group_run(group, &(tt_collective_t){.dtype = TT_U8});
+}
+static tt_status_t run_one(tt_group_t *group, tt_collective_kind_t kind, tt_dtype_t dtype,
+                           tt_reduce_op_t op, const void *in, void *out, size_t elements,
+                           uint32_t root) {
+  return tt_group_run(group, &(tt_collective_t){.kind = kind,
+                                                .dtype = dtype,
+                                                .op = op,
+                                                .root = root,
+                                                .in = in,
+                                                .out = out,
+                                                .elements = elements});
+}
+static tt_status_t run_all_reduce(tt_group_t *group, tt_dtype_t dtype, tt_reduce_op_t op,
+                                  const void *in, void *out, size_t elements) {
+  return run_one(group, TT_COLLECTIVE_ALL_REDUCE, dtype, op, in, out, elements, 0);
+}
+// Of int32 lists; the greatest wins where something is reduced.
+static tt_status_t run_lists(tt_group_t *group, tt_collective_kind_t kind, const void *in,
+                             const void *const *ins, void *out, void *const *outs,
+                             const size_t *lengths) {
+  return tt_group_run(group, &(tt_collective_t){.kind = kind,
+                                                .dtype = TT_S32,
+                                                .op = TT_REDUCE_MAX,
+                                                .in = in,
+                                                .ins = ins,
+                                                .out = out,
+                                                .outs = outs,
+                                                .in_lengths = lengths,
+                                                .out_lengths = lengths});
+}
+
 static float value(uint32_t rank, size_t i) { return (float)((rank + 1) * (i % 1000 + 1)); }
 
 static void all_reduce_sizes(tt_group_t *group) {
@@ -110,7 +144,7 @@ static void all_reduce_sizes(tt_group_t *group) {
   float *data = malloc(sizeof *data << 20);
   for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
     for (size_t i = 0; i < counts[c]; i++) data[i] = value(rank, i);
-    EXPECT_OK(tt_group_all_reduce(group, TT_F32, TT_REDUCE_SUM, data, data, counts[c]));
+    EXPECT_OK(run_all_reduce(group, TT_F32, TT_REDUCE_SUM, data, data, counts[c]));
     size_t wrong = 0;
     for (size_t i = 0; i < counts[c]; i++) {
       float want = 0;
@@ -125,28 +159,28 @@ static void all_reduce_sizes(tt_group_t *group) {
 static void every_dtype(tt_group_t *group) {
   uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
   int64_t i = rank + 1, sum = 0;
-  EXPECT_OK(tt_group_all_reduce(group, TT_S64, TT_REDUCE_SUM, &i, &sum, 1));
+  EXPECT_OK(run_all_reduce(group, TT_S64, TT_REDUCE_SUM, &i, &sum, 1));
   EXPECT_INT(sum, size * (size + 1) / 2);
   uint16_t bf16 = 0x3f80;  // 1.0
-  EXPECT_OK(tt_group_all_reduce(group, TT_BF16, TT_REDUCE_AVG, &bf16, &bf16, 1));
+  EXPECT_OK(run_all_reduce(group, TT_BF16, TT_REDUCE_AVG, &bf16, &bf16, 1));
   EXPECT_INT(bf16, 0x3f80);
   uint8_t bits = (uint8_t)(1u << rank);
-  EXPECT_OK(tt_group_all_reduce(group, TT_U8, TT_REDUCE_BOR, &bits, &bits, 1));
+  EXPECT_OK(run_all_reduce(group, TT_U8, TT_REDUCE_BOR, &bits, &bits, 1));
   EXPECT_INT(bits, (1 << size) - 1);
   uint8_t yes = rank == 0;
-  EXPECT_OK(tt_group_all_reduce(group, TT_I1, TT_REDUCE_SUM, &yes, &yes, 1));
+  EXPECT_OK(run_all_reduce(group, TT_I1, TT_REDUCE_SUM, &yes, &yes, 1));
   EXPECT_INT(yes, 1);
   double d = rank == 1 ? (double)NAN : (double)rank, low = 0;
-  EXPECT_OK(tt_group_all_reduce(group, TT_F64, TT_REDUCE_MIN, &d, &low, 1));
+  EXPECT_OK(run_all_reduce(group, TT_F64, TT_REDUCE_MIN, &d, &low, 1));
   EXPECT(isnan(low));
-  EXPECT_ERROR(tt_group_all_reduce(group, TT_F64, TT_REDUCE_BAND, &d, &low, 1), "band");
-  EXPECT_OK(tt_group_barrier(group));
+  EXPECT_ERROR(run_all_reduce(group, TT_F64, TT_REDUCE_BAND, &d, &low, 1), "band");
+  EXPECT_OK(run_barrier(group));
 }
 
 static void data_movement(tt_group_t *group) {
   uint32_t rank = tt_group_rank(group), size = tt_group_size(group);
   int32_t word = rank == 1 ? 77 : 0;
-  EXPECT_OK(tt_group_broadcast(group, TT_S32, &word, &word, 1, 1));
+  EXPECT_OK(run_one(group, TT_COLLECTIVE_BROADCAST, TT_S32, TT_REDUCE_SUM, &word, &word, 1, 1));
   EXPECT_INT(word, 77);
   // uneven all_gather: rank k has k + 1 elements
   int32_t mine[MOST], got[MOST][MOST];
@@ -157,26 +191,27 @@ static void data_movement(tt_group_t *group) {
     outs[k] = got[k];
     counts[k] = k + 1;
   }
-  EXPECT_OK(tt_group_all_gather(group, TT_S32, mine, outs, counts));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_ALL_GATHER, mine, NULL, NULL, outs, counts));
   for (uint32_t k = 0; k < size; k++) EXPECT_INT(got[k][k], 11 * k);
   // reduce_scatter of the same lists
   const void *ins[MOST];
   for (uint32_t k = 0; k < size; k++) ins[k] = got[k];
   int32_t part[MOST] = {0};
-  EXPECT_OK(tt_group_reduce_scatter(group, TT_S32, TT_REDUCE_SUM, ins, part, counts));
-  EXPECT_INT(part[rank], (int32_t)(11 * rank * size));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_REDUCE_SCATTER, NULL, ins, part, NULL, counts));
+  EXPECT_INT(part[rank], (int32_t)(11 * rank));
   // all_to_all: element k of mine goes to rank k
   for (uint32_t k = 0; k < size; k++) {
     ins[k] = &mine[k];
     counts[k] = 1;
   }
-  EXPECT_OK(tt_group_all_to_all(group, TT_S32, ins, counts, outs, counts));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_ALL_TO_ALL, NULL, ins, NULL, outs, counts));
   for (uint32_t k = 0; k < size; k++) EXPECT_INT(got[k][0], 10 * k + rank);
-  EXPECT_OK(tt_group_gather(group, TT_S32, &mine[1], outs, 1, 0));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_GATHER, &mine[1], NULL, NULL, outs, counts));
   if (rank == 0) EXPECT_INT(got[size - 1][0], 10 * (size - 1) + 1);
-  EXPECT_OK(tt_group_scatter(group, TT_S32, ins, &word, 1, 0));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_SCATTER, NULL, ins, &word, NULL, counts));
   EXPECT_INT(word, rank);
-  EXPECT_OK(tt_group_reduce(group, TT_S32, TT_REDUCE_MAX, &mine[0], &word, 1, size - 1));
+  EXPECT_OK(
+      run_one(group, TT_COLLECTIVE_REDUCE, TT_S32, TT_REDUCE_MAX, &mine[0], &word, 1, size - 1));
   if (rank == size - 1) EXPECT_INT(word, 10 * (size - 1));
 }
 
@@ -194,17 +229,17 @@ static void large_movement(tt_group_t *group) {
     outs[k] = got + k * LONG;
     ins[k] = mine + k * LONG;
   }
-  EXPECT_OK(tt_group_all_gather(group, TT_S32, mine, outs, counts));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_ALL_GATHER, mine, NULL, NULL, outs, counts));
   for (uint32_t k = 0; k < size; k++) {
     for (size_t i = 0; i < counts[k]; i++)
       wrong += got[k * LONG + i] != (int32_t)(i % 1000 + 1000 * k);
   }
   EXPECT_INT(wrong, 0);
-  EXPECT_OK(tt_group_reduce_scatter(group, TT_S32, TT_REDUCE_MAX, ins, got, counts));
+  EXPECT_OK(run_lists(group, TT_COLLECTIVE_REDUCE_SCATTER, NULL, ins, got, NULL, counts));
   for (size_t i = 0; i < counts[rank]; i++)
     wrong += got[i] != (int32_t)((i + rank * LONG) % 1000 + 1000 * (size - 1));
   EXPECT_INT(wrong, 0);
-  EXPECT_OK(tt_group_broadcast(group, TT_S32, mine, got, LONG, 1));
+  EXPECT_OK(run_one(group, TT_COLLECTIVE_BROADCAST, TT_S32, TT_REDUCE_SUM, mine, got, LONG, 1));
   for (size_t i = 0; rank != 1 && i < LONG; i++) wrong += got[i] != (int32_t)(i % 1000 + 1000);
   EXPECT_INT(wrong, 0);
   free(mine);
@@ -235,23 +270,23 @@ static void point_to_point(tt_group_t *group) {
     EXPECT_INT(tagged, early);
   }
   free(data);
-  EXPECT_OK(tt_group_barrier(group));
+  EXPECT_OK(run_barrier(group));
 }
 
 static void disagreement(tt_group_t *group) {
   double data[8] = {0};
   bool odd = tt_group_rank(group) == 1;
   tt_status_t status =
-      tt_group_all_reduce(group, odd ? TT_F64 : TT_F32, TT_REDUCE_SUM, data, data, odd ? 4 : 8);
+      run_all_reduce(group, odd ? TT_F64 : TT_F32, TT_REDUCE_SUM, data, data, odd ? 4 : 8);
   EXPECT(strstr(tt_status_message(status), "8 x f32") != NULL);
   EXPECT(strstr(tt_status_message(status), "4 x f64") != NULL);
   tt_status_release(status);
-  EXPECT_ERROR(tt_group_barrier(group), "disagree");  // a broken group stays broken
+  EXPECT_ERROR(run_barrier(group), "disagree");  // a broken group stays broken
 }
 
 static void death(tt_group_t *group) {
   if (tt_group_rank(group) == 1) raise(SIGKILL);
-  EXPECT_ERROR(tt_group_barrier(group), "rank 1");
+  EXPECT_ERROR(run_barrier(group), "rank 1");
 }
 
 static void silence(tt_group_t *group) {
@@ -259,12 +294,12 @@ static void silence(tt_group_t *group) {
     usleep(1500000);
     return;
   }
-  EXPECT_ERROR(tt_group_barrier(group), "rank 1 did not answer within 0.5 s");
+  EXPECT_ERROR(run_barrier(group), "rank 1 did not answer within 0.5 s");
 }
 
 static void abortion(tt_group_t *group) {
   if (tt_group_rank(group) == 1) tt_group_abort(group);
-  EXPECT_ERROR(tt_group_barrier(group), "rank 1");
+  EXPECT_ERROR(run_barrier(group), "rank 1");
 }
 
 // What can be wrong while a group is made; each fails at once or after the timeout, saying why.
