@@ -330,6 +330,48 @@ def barriers(rank: int, size: int) -> None:
     group._get_backend(torch.device("tpu")).monitored_barrier()  # dist's own wants gloo
 
 
+@case(sizes=(3,), modes=("strict",))
+def large_reductions(rank: int, size: int) -> None:
+    """To one rank and in parts of different lengths, some of them none."""
+    for dtype in (torch.bfloat16, torch.int64):
+        for op in ("SUM", "MAX", "AVG"):
+            shapes = [(50_001 * (size - 1 - k),) for k in range(size)]
+            ins = [data(rank * 10 + k, shapes[k], dtype).to("tpu") for k in range(size)]
+            out = torch.empty(shapes[rank], dtype=dtype, device="tpu")
+            dist.reduce_scatter(out, ins, getattr(ReduceOp, op))
+            parts = [data(r * 10 + rank, shapes[rank], dtype) for r in range(size)]
+            same(out, finished(op, parts))
+            for root in range(size):
+                t = data(rank, (40_001,), dtype).to("tpu")
+                dist.reduce(t, root, getattr(ReduceOp, op))
+                if rank == root:
+                    same(t, finished(op, everyone(size, (40_001,), dtype)))
+
+
+# What crosses between two hosts, for a test that counts it: parts of 1 MB, all of 4 MB.
+
+
+@case(modes=())
+def counted_broadcast(rank: int, size: int) -> None:
+    t = torch.full((1 << 20,), float(rank), device="tpu")
+    dist.broadcast(t, size - 1)
+    same(t, torch.full((1 << 20,), size - 1.0))
+
+
+@case(modes=())
+def counted_all_gather(rank: int, size: int) -> None:
+    outs = torch.empty(size, 1 << 18, device="tpu")
+    dist.all_gather_into_tensor(outs, torch.full((1 << 18,), float(rank), device="tpu"))
+    same(outs, torch.arange(size).float()[:, None].expand(size, 1 << 18))
+
+
+@case(modes=())
+def counted_reduce_scatter(rank: int, size: int) -> None:
+    out = torch.empty(1 << 18, dtype=torch.int32, device="tpu")
+    dist.reduce_scatter_tensor(out, torch.ones(size << 18, dtype=torch.int32, device="tpu"))
+    same(out, torch.full((1 << 18,), size, dtype=torch.int32))
+
+
 # --- messages -------------------------------------------------------------------------------------
 
 
@@ -1061,6 +1103,22 @@ def killed_all_reduce(rank: int, size: int) -> str:
     def forever() -> None:
         while True:
             dist.all_reduce(t, ReduceOp.MAX)
+
+    return message_of(forever)
+
+
+@case(modes=())
+def killed_in_turns(rank: int, size: int) -> str:
+    """Rank 1 dies in any of several collectives."""
+    if rank == 1:
+        threading.Timer(0.5, lambda: os.kill(os.getpid(), 9)).start()
+    t = torch.ones(size << 18, dtype=torch.int32, device="tpu")
+
+    def forever() -> None:
+        while True:
+            dist.broadcast(t, 0)
+            dist.all_gather_into_tensor(t, t[: 1 << 18])
+            dist.reduce_scatter_tensor(t[: 1 << 18], t)
 
     return message_of(forever)
 

@@ -41,12 +41,21 @@ def two_and_one():
     world.close()
 
 
-REDUCTIONS = ["reductions", "movements", "averages_do_not_wrap", "halves_round_once"]
+REDUCTIONS = [
+    "reductions",
+    pytest.param("large_reductions", marks=pytest.mark.slow),
+    "movements",
+    "averages_do_not_wrap",
+    "halves_round_once",
+]
 
 
 @pytest.fixture(
     scope="module",
-    params=["abab", *(pytest.param(p, marks=pytest.mark.slow) for p in ("aabb", "aba", "abbc"))],
+    params=[
+        "abab",
+        *(pytest.param(p, marks=pytest.mark.slow) for p in ("aabb", "abaa", "aba", "abbc")),
+    ],
 )
 def placed(request: pytest.FixtureRequest):
     """One letter a rank: its host."""
@@ -145,6 +154,41 @@ def test_two_networks(name: str, networks: tuple[World, list[str]]) -> None:
     before = received(inside)
     run(world, name)
     assert received(inside) > before + 1000
+
+
+def test_what_crosses() -> None:
+    """Once a host, not once a rank: the array of 4 MB once, of the parts of 1 MB two."""
+    with two_networks() as inside:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GLOO_SOCKET_IFNAME", "tt0")
+            world = World(4, inside=[inside[k // 2] for k in range(4)])
+        try:
+            run(world, "barriers")
+            for name, megabytes in [("broadcast", 4), ("all_gather", 2), ("reduce_scatter", 2)]:
+                before = received(inside[0])
+                run(world, f"counted_{name}")
+                crossed = (received(inside[0]) - before) / (1 << 20)
+                assert megabytes <= crossed < 1.5 * megabytes, (name, crossed)
+        finally:
+            world.close()
+
+
+@pytest.mark.slow
+def test_killed_rank_among_hosts() -> None:
+    """Everyone gets an error within moments, in whichever collective it was."""
+    world = World(4, hosts=list("abab"))
+    try:
+        run(world, "barriers")
+        start = time.monotonic()
+        world.start("killed_in_turns")
+        answers = [world.answer(rank, 30) for rank in (0, 2, 3)]
+        assert not any(a["error"] for a in answers), answers
+        assert all("rank 1" in a["value"] for a in answers), answers
+        assert time.monotonic() - start < 10, answers
+    finally:
+        for rank in world.ranks:
+            rank.send_signal(signal.SIGKILL)
+        world.close()
 
 
 @pytest.mark.slow
