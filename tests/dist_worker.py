@@ -9,6 +9,7 @@ import contextlib
 import datetime
 import functools
 import json
+import logging
 import os
 import sys
 import tempfile
@@ -1022,8 +1023,94 @@ def compiled_functional(rank: int, size: int) -> None:
         total = fc.all_reduce(t * 2, "sum", group)
         return fc.all_gather_tensor(total + 1, 0, group)
 
-    got = torch.compile(function, backend="tpu")(data(rank).to("tpu"))
+    with programs_only():
+        got = torch.compile(function, backend="tpu", fullgraph=True)(data(rank).to("tpu"))
     same(got + 0, torch.cat([2 * sum(everyone(size)) + 1] * size))
+
+    def list_and_host(t: torch.Tensor, factor: torch.Tensor) -> tuple:
+        a, b = fc.all_reduce_coalesced([t * factor, t + 1], "sum", group)
+        return a - b, t.shape[0], torch.ones(2, device=t.device), factor + 1
+
+    factor = torch.tensor(3.0)  # on the host
+    with programs_only():
+        compiled = torch.compile(list_and_host, backend="tpu", fullgraph=True)
+        got, rows, ones, more = compiled(data(rank).to("tpu"), factor)
+    same(got + 0, 2 * sum(everyone(size)) - size)
+    same(ones, torch.ones(2))
+    assert (rows, more.item()) == (5, 4)
+
+
+@contextlib.contextmanager
+def programs_only():
+    """Fails where a compiled graph runs op by op."""
+    said: list[str] = []
+    handler = logging.Handler()
+    handler.emit = lambda record: said.append(record.getMessage())
+    logger = logging.getLogger("torchtpu.compile")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
+    assert not said, said
+
+
+def losses_of(model: nn.Module, parts: list[tuple[torch.Tensor, torch.Tensor]]) -> list[float]:
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, foreach=False)
+    losses = []
+    for x, y in parts:
+        loss = nn.functional.mse_loss(model(x.to("tpu")), y.to("tpu"))
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    return losses
+
+
+@case(modes=("strict",))
+def compiled_training(rank: int, size: int) -> None:
+    """DDP, FSDP2 and tensor parallel under torch.compile: eager's losses to the last bits."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    def ddp(compile_: Callable, inner: Callable) -> nn.Module:
+        return compile_(nn.parallel.DistributedDataParallel(inner(make_model().to("tpu"))))
+
+    def fsdp(compile_: Callable, inner: Callable) -> nn.Module:
+        model = make_model().to("tpu")
+        for layer in (model[0], model[2]):
+            fully_shard(inner(layer))
+        return compile_(fully_shard(model))
+
+    def tensor_parallel(compile_: Callable, inner: Callable) -> nn.Module:
+        plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+        mesh = init_device_mesh("tpu", (size,))
+        return compile_(parallelize_module(make_model().to("tpu"), mesh, plan))
+
+    def in_place(module: nn.Module) -> nn.Module:
+        module.compile(backend="tpu")
+        return module
+
+    compiled = functools.partial(torch.compile, backend="tpu")
+    as_it_is = lambda module: module  # noqa: E731
+    sharded = [(share(x, rank, size), share(y, rank, size)) for x, y in batches(4)]
+    for make, parts in ((ddp, sharded), (fsdp, sharded), (tensor_parallel, batches(4))):
+        torch.manual_seed(0)
+        want = losses_of(make(as_it_is, as_it_is), parts)
+        for compile_, inner in ((compiled, as_it_is), (as_it_is, in_place)):
+            torch._dynamo.reset()
+            torch.manual_seed(0)
+            with programs_only():
+                got = losses_of(make(compile_, inner), parts)
+            torch.testing.assert_close(got, want, rtol=1e-6, atol=0)
 
 
 @case(modes=("strict", "defer_and_fuse"))

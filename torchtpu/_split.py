@@ -1,4 +1,4 @@
-"""A graph's work on the host and on the device, apart.
+"""What of a graph is one program: what is between collectives, and of it the device's work.
 
 AOTAutograd's graphs mix the two: an optimizer's step counts and a learning rate are CPU tensors.
 The host's part is small and runs first, op by op; 0-d results enter the device's part as run-time
@@ -7,6 +7,7 @@ values, larger ones are brought to the device.
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -41,6 +42,17 @@ class Parts:
     crossing: int
     copies: list[tuple[int, int]]
     results: list[tuple[bool, int]]
+
+
+@dataclass
+class Step:
+    """A piece of a graph that runs on values told apart by numbers: `reads` and `writes`."""
+
+    graph: fx.GraphModule
+    reads: list[int]
+    writes: list[int]
+    forgets: list[int]  # of reads, those that nothing needs any more
+    is_collective: bool
 
 
 class NotSplit(Exception):
@@ -120,6 +132,8 @@ def _part(
     """The nodes `keep` as a graph of its own over `given`."""
     graph = fx.Graph()
     new = {node: graph.placeholder(node.name) for node in given}
+    for node, placeholder in new.items():
+        placeholder.meta = dict(node.meta)
     for node in keep:
         new[node] = graph.node_copy(node, lambda n: new[n])
     graph.output([new[n] if isinstance(n, fx.Node) else n for n in outputs])
@@ -191,3 +205,62 @@ def _places(
             places.append((True, next_device))
             next_device += 1
     return places
+
+
+# --- between collectives --------------------------------------------------------------------------
+
+_COLLECTIVES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
+
+
+def _is_collective(node: fx.Node) -> bool:
+    """Starts one, waits for one, or takes a result out of a list of one's."""
+    if node.target is operator.getitem:
+        source = node.args[0]
+        return isinstance(source, fx.Node) and _is_collective(source)
+    return getattr(node.target, "namespace", None) in _COLLECTIVES
+
+
+def _final(module: fx.GraphModule, result: object, number: dict[fx.Node, int]) -> object:
+    if not isinstance(result, fx.Node):
+        return (result,)
+    return (_value(module, result),) if result.op == "get_attr" else number[result]
+
+
+def is_cut(module: fx.GraphModule) -> bool:
+    """Whether the graph has collectives, or hands things through that no program takes (meshes)."""
+    return any(
+        _is_collective(n) or (n.op == "placeholder" and not isinstance(_value(module, n), _PLAIN))
+        for n in module.graph.nodes
+    )
+
+
+def cut(module: fx.GraphModule) -> tuple[list[Step], list]:
+    """The graph as steps in its order, collectives apart, and its results: numbers of values, or
+    constants as (constant,). The arguments are the first values.
+    """
+    *nodes, output = module.graph.nodes
+    given = [n for n in nodes if n.op == "placeholder"]
+    pieces: list[list[fx.Node]] = []
+    for node in (n for n in nodes if n.op not in ("placeholder", "get_attr")):
+        if not pieces or _is_collective(node) or _is_collective(pieces[-1][-1]):
+            pieces.append([])
+        pieces[-1].append(node)
+    number = {n: i for i, n in enumerate(given)}
+    last: dict[fx.Node, int] = {}  # the piece that reads it last
+    for i, piece in enumerate(pieces):
+        last.update((read, i) for node in piece for read in node.all_input_nodes)
+    last.update((read, len(pieces)) for read in output.all_input_nodes)
+    steps = []
+    for i, piece in enumerate(pieces):
+        inputs = list(dict.fromkeys(read for node in piece for read in node.all_input_nodes))
+        constants = [n for n in inputs if n.op == "get_attr"]  # each piece gets its own
+        reads = [n for n in inputs if n.op != "get_attr" and n not in piece]
+        made = [n for n in piece if last.get(n, i) > i]
+        graph = _part(module, constants + piece, reads, made)
+        first = len(number)
+        number.update((n, first + k) for k, n in enumerate(made))
+        forgets = [number[n] for n in reads if last[n] == i]
+        writes = [number[n] for n in made]
+        collective = _is_collective(piece[0])
+        steps.append(Step(graph, [number[n] for n in reads], writes, forgets, collective))
+    return steps, [_final(module, n, number) for n in output.args[0]]

@@ -2,8 +2,8 @@
 
 AOTAutograd's graph is run once through the same recorder that eager uses; what it recorded becomes
 one program. A call with other sizes is captured anew (milliseconds on the software TPU), never
-recompiled by Dynamo. A graph that reads values on the host cannot be one program: it runs op by op,
-and says so once.
+recompiled by Dynamo. A graph with collectives is several programs: before, between and after them.
+A graph that reads values on the host cannot be one program: it runs op by op, and says so once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import fx
 
 from torchtpu import _C
 from torchtpu._capture import capture
-from torchtpu._split import NotSplit, Parts, split
+from torchtpu._split import NotSplit, Parts, Step, cut, is_cut, split
 
 _log = logging.getLogger("torchtpu.compile")
 
@@ -135,17 +135,37 @@ def _relax_views(graph: fx.GraphModule) -> None:
         graph.recompile()
 
 
-def compile_graph(graph: fx.GraphModule, _examples: Sequence = ()) -> Callable[[list], list]:
-    """AOTAutograd's compiler: a function of one list of arguments."""
-    _relax_views(graph)
+def _in_steps(steps: list[Step], final: list) -> Callable[[list], list]:
+    """The programs between the collectives, and those, one after the other."""
+    functions = [_op_by_op(s.graph) if s.is_collective else _compile(s.graph) for s in steps]
+
+    def run(arguments: list) -> list:
+        values: dict[int, Any] = dict(enumerate(arguments))
+        arguments.clear()
+        for step, function in zip(steps, functions, strict=True):
+            taken = [values[i] for i in step.reads]
+            for i in step.forgets:
+                del values[i]
+            values.update(zip(step.writes, function(taken), strict=True))
+        return [f[0] if isinstance(f, tuple) else values[f] for f in final]
+
+    return run
+
+
+def _compile(graph: fx.GraphModule) -> Callable[[list], list]:
     try:
         parts = split(graph)
     except NotSplit as reason:
         _log.info("a compiled graph runs op by op: %s", reason)
-        function = _op_by_op(graph)
-    else:
-        program = Program(parts.device, parts.index)
-        function = program.__call__ if parts.host is None else _with_host(parts, program)
+        return _op_by_op(graph)
+    program = Program(parts.device, parts.index)
+    return program.__call__ if parts.host is None else _with_host(parts, program)
+
+
+def compile_graph(graph: fx.GraphModule, _examples: Sequence = ()) -> Callable[[list], list]:
+    """AOTAutograd's compiler: a function of one list of arguments."""
+    _relax_views(graph)
+    function = _in_steps(*cut(graph)) if is_cut(graph) else _compile(graph)
 
     def compiled(arguments: list) -> list:
         return function(arguments)
