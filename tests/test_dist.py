@@ -36,6 +36,8 @@ class World:
     ):
         self.folder = tempfile.TemporaryDirectory()
         program = program or [str(WORKER)]
+        environment = dict(os.environ)
+        environment.pop("PYTHONSAFEPATH", None)  # the worker imports the cases beside it
         self.ranks = [
             subprocess.Popen(
                 [
@@ -46,7 +48,7 @@ class World:
                 stdout=subprocess.PIPE,
                 text=True,
                 bufsize=1,
-                env=os.environ | ({"TORCHTPU_HOST_ID": hosts[r]} if hosts else {}),
+                env=environment | ({"TORCHTPU_HOST_ID": hosts[r]} if hosts else {}),
             )
             for r in range(size)
         ]
