@@ -252,9 +252,10 @@ def cut(module: fx.GraphModule) -> tuple[list[Step], list]:
     last.update((read, len(pieces)) for read in output.all_input_nodes)
     steps = []
     for i, piece in enumerate(pieces):
+        inside = set(piece)
         inputs = list(dict.fromkeys(read for node in piece for read in node.all_input_nodes))
         constants = [n for n in inputs if n.op == "get_attr"]  # each piece gets its own
-        reads = [n for n in inputs if n.op != "get_attr" and n not in piece]
+        reads = [n for n in inputs if n.op != "get_attr" and n not in inside]
         made = [n for n in piece if last.get(n, i) > i]
         graph = _part(module, constants + piece, reads, made)
         first = len(number)
