@@ -304,6 +304,7 @@ class TpuDist : public c10d::Backend {
   }
   intrusive_ptr<c10d::Work> allgather(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
                                       const c10d::AllgatherOptions &o) override {
+    one_a_rank("all_gather", outs.at(0));
     return submit({TT_JOB_ALL_GATHER, c10d::OpType::ALLGATHER, o.timeout}, ins, outs.at(0),
                   outs.at(0));
   }
@@ -329,17 +330,20 @@ class TpuDist : public c10d::Backend {
   intrusive_ptr<c10d::Work> gather(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
                                    const c10d::GatherOptions &o) override {
     vector<Tensor> out = outs.empty() ? vector<Tensor>{} : outs.at(0);
+    if (rank_ == o.rootRank) one_a_rank("gather", out);
     return submit({TT_JOB_GATHER, c10d::OpType::GATHER, o.timeout, o.rootRank}, ins, out, out);
   }
   intrusive_ptr<c10d::Work> scatter(vector<Tensor> &outs, vector<vector<Tensor>> &ins,
                                     const c10d::ScatterOptions &o) override {
     vector<Tensor> in = ins.empty() ? vector<Tensor>{} : ins.at(0);
+    if (rank_ == o.rootRank) one_a_rank("scatter", in);
     return submit({TT_JOB_SCATTER, c10d::OpType::SCATTER, o.timeout, o.rootRank}, in, outs, outs);
   }
   intrusive_ptr<c10d::Work> reduce_scatter(vector<Tensor> &outs, vector<vector<Tensor>> &ins,
                                            const c10d::ReduceScatterOptions &o) override {
     Call call{TT_JOB_REDUCE_SCATTER, c10d::OpType::REDUCE_SCATTER, o.timeout};
     vector<Tensor> in = ins.at(0);
+    one_a_rank("reduce_scatter", in);
     call.op = premultiplied(o.reduceOp, in, false);
     return submit(call, in, outs, outs);
   }
@@ -365,6 +369,8 @@ class TpuDist : public c10d::Backend {
   }
   intrusive_ptr<c10d::Work> alltoall(vector<Tensor> &outs, vector<Tensor> &ins,
                                      const c10d::AllToAllOptions &o) override {
+    one_a_rank("all_to_all", ins);
+    one_a_rank("all_to_all", outs);
     return submit({TT_JOB_ALL_TO_ALL, c10d::OpType::ALLTOALL, o.timeout}, ins, outs, outs);
   }
   intrusive_ptr<c10d::Work> send(vector<Tensor> &tensors, int to, int tag) override {
@@ -399,6 +405,12 @@ class TpuDist : public c10d::Backend {
     uint32_t tag = 0;
     const vector<int64_t> *in_splits = nullptr, *out_splits = nullptr;
   };
+
+  // A list of one tensor is no tensor to cut.
+  void one_a_rank(const char *what, const vector<Tensor> &list) const {
+    TORCH_CHECK(static_cast<int>(list.size()) == size_, "tpu_dist: ", what, ": ", list.size(),
+                " tensors given for ", size_, " ranks");
+  }
 
   // PREMUL_SUM is a multiplication, then SUM; an in-place collective multiplies in place.
   static tt_reduce_op_t premultiplied(const c10d::ReduceOp &op, vector<Tensor> &tensors,

@@ -618,6 +618,15 @@ def refused(rank: int, size: int) -> None:
         "expects|part has|cannot be cut|must|equal": lambda: dist.all_gather_into_tensor(
             torch.empty(3, device="tpu"), torch.ones(2, device="tpu")
         ),
+        "a split of -1 rows|must be|negative": lambda: dist.all_to_all_single(
+            torch.empty(size, device="tpu"),
+            torch.ones(size, device="tpu"),
+            output_split_sizes=[size + 1, -1],
+            input_split_sizes=[size + 1, -1],
+        ),
+        f"{size + 1} tensors given for {size} ranks": lambda: dist.all_gather(
+            [torch.empty(2, device="tpu") for _ in range(size + 1)], torch.ones(2, device="tpu")
+        ),
     }
     for words, call in bad.items():
         try:

@@ -133,7 +133,9 @@ tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t ta
     }
     if (!failure) failure = tt__group_check(group);
     if (!failure && tt__dist_now_ns() > deadline) {
-      failure = TT_ERROR(DEADLINE, "tpu_dist: %s on rank %u: rank %u did not answer within %.1f s",
+      failure = TT_ERROR(DEADLINE,
+                         "tpu_dist: %s on rank %u: rank %u did not answer within the timeout "
+                         "of %.1f s",
                          what, tt__name(group), group->peers[peer].name,
                          (double)atomic_load(&group->timeout_ns) * 1e-9);
     }

@@ -87,6 +87,18 @@ static tt_status_t side_init(side_t *side, const tt_tensor_t *tensor, bool input
   return input ? tt_eager_snapshot(tensor, &side->snapshot) : TT_OK_STATUS;
 }
 
+static const char *name_of(tt_job_kind_t kind) {
+  static const char *const names[] = {
+      [TT_JOB_BARRIER] = "barrier",       [TT_JOB_ALL_REDUCE] = "all_reduce",
+      [TT_JOB_REDUCE] = "reduce",         [TT_JOB_BROADCAST] = "broadcast",
+      [TT_JOB_ALL_GATHER] = "all_gather", [TT_JOB_REDUCE_SCATTER] = "reduce_scatter",
+      [TT_JOB_ALL_TO_ALL] = "all_to_all", [TT_JOB_GATHER] = "gather",
+      [TT_JOB_SCATTER] = "scatter",       [TT_JOB_SEND] = "send",
+      [TT_JOB_RECEIVE] = "recv",          [TT_JOB_RECEIVE_ANY] = "recv",
+  };
+  return names[kind];
+}
+
 // Even or given cuts of one tensor into a part a rank. As elsewhere, only all_to_all asks that the
 // rows come out even: the others take any shape of the right number of elements.
 static tt_status_t splits_init(const task_t *task, size_t *out, const int64_t *splits,
@@ -94,17 +106,22 @@ static tt_status_t splits_init(const task_t *task, size_t *out, const int64_t *s
   uint32_t size = tt_group_size(task->owner->group);
   bool by_rows = task->kind == TT_JOB_ALL_TO_ALL;
   if (!splits && (by_rows ? rows : elements) % size) {
-    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %zu %s cannot be cut evenly for %u ranks",
-                    by_rows ? rows : elements, by_rows ? "rows" : "elements", size);
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: %zu %s cannot be cut evenly for %u ranks",
+                    name_of(task->kind), by_rows ? rows : elements, by_rows ? "rows" : "elements",
+                    size);
   }
   size_t row = rows ? elements / rows : 0, sum = 0;
   for (uint32_t k = 0; k < size; k++) {
+    if (splits && splits[k] < 0) {
+      return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: a split of %lld rows", name_of(task->kind),
+                      (long long)splits[k]);
+    }
     out[k] = splits ? (size_t)splits[k] * row : elements / size;
     sum += out[k];
   }
   if (sum != elements) {
-    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: the splits cover %zu of %zu elements", sum,
-                    elements);
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: the splits cover %zu of %zu elements",
+                    name_of(task->kind), sum, elements);
   }
   return TT_OK_STATUS;
 }
@@ -120,7 +137,8 @@ static tt_status_t lengths_init(const task_t *task, size_t *out, const side_t *s
     return splits_init(task, out, splits, sides->elements, rows_of(&sides->tensor));
   }
   if (count != size) {
-    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %u tensors given for %u ranks", count, size);
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: %u tensors given for %u ranks",
+                    name_of(task->kind), count, size);
   }
   for (uint32_t k = 0; k < size; k++) out[k] = sides[k].elements;
   return TT_OK_STATUS;
@@ -133,11 +151,11 @@ static bool cuts_outputs(tt_job_kind_t kind) {
   return kind == TT_JOB_ALL_GATHER || kind == TT_JOB_ALL_TO_ALL || kind == TT_JOB_GATHER;
 }
 
-static tt_status_t check_part(const char *what, size_t part, size_t mine) {
+static tt_status_t check_part(const task_t *task, size_t part, size_t mine) {
   if (part == mine) return TT_OK_STATUS;
   return TT_ERROR(INVALID_ARGUMENT,
-                  "tpu_dist: %s: this rank's part has %zu elements, its tensor %zu", what, part,
-                  mine);
+                  "tpu_dist: %s: this rank's part has %zu elements, its tensor %zu",
+                  name_of(task->kind), part, mine);
 }
 
 static tt_status_t task_check(const task_t *task) {
@@ -145,8 +163,9 @@ static tt_status_t task_check(const task_t *task) {
   for (uint32_t i = 0; i < task->in_count + task->out_count; i++) {
     const side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
     if (side->tensor.dtype != task->dtype) {
-      return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: tensors of %s and %s in one call",
-                      tt_dtype_text(task->dtype), tt_dtype_text((tt_dtype_t)side->tensor.dtype));
+      return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: tensors of %s and %s in one call",
+                      name_of(task->kind), tt_dtype_text(task->dtype),
+                      tt_dtype_text((tt_dtype_t)side->tensor.dtype));
     }
   }
   switch ((int)task->kind) {
@@ -154,16 +173,16 @@ static tt_status_t task_check(const task_t *task) {
     case TT_JOB_REDUCE:
       return tt_reduce_check(task->dtype, task->op);
     case TT_JOB_ALL_GATHER:
-      return check_part("all_gather", task->out_splits[rank], task->ins[0].elements);
+      return check_part(task, task->out_splits[rank], task->ins[0].elements);
     case TT_JOB_REDUCE_SCATTER:
       TT_RETURN_IF_ERROR(tt_reduce_check(task->dtype, task->op));
-      return check_part("reduce_scatter", task->in_splits[rank], task->outs[0].elements);
+      return check_part(task, task->in_splits[rank], task->outs[0].elements);
     case TT_JOB_GATHER:
       if (!task->out_count) return TT_OK_STATUS;
-      return check_part("gather", task->out_splits[rank], task->ins[0].elements);
+      return check_part(task, task->out_splits[rank], task->ins[0].elements);
     case TT_JOB_SCATTER:
       if (!task->in_count) return TT_OK_STATUS;
-      return check_part("scatter", task->in_splits[rank], task->outs[0].elements);
+      return check_part(task, task->in_splits[rank], task->outs[0].elements);
     default:
       return TT_OK_STATUS;
   }

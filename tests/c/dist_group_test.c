@@ -294,7 +294,7 @@ static void silence(tt_group_t *group) {
     usleep(1500000);
     return;
   }
-  EXPECT_ERROR(run_barrier(group), "rank 1 did not answer within 0.5 s");
+  EXPECT_ERROR(run_barrier(group), "rank 1 did not answer within the timeout of 0.5 s");
 }
 
 static void abortion(tt_group_t *group) {
