@@ -246,6 +246,22 @@ def tensor_parallel(rank: int, size: int) -> None:
         same(p.grad.full_tensor(), q.grad, rtol=1e-4, atol=1e-6)
 
 
+def loads_checkpoint(path: str, mesh) -> None:
+    """A model of zeros, sharded over the mesh, becomes make_model()'s from the checkpoint."""
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.fsdp import fully_shard
+
+    model = make_model().to("tpu")
+    with torch.no_grad():
+        for p in model.parameters():
+            p.zero_()
+    fully_shard(model, mesh=mesh)
+    state = model.state_dict()
+    dcp.load(state, checkpoint_id=path)
+    model.load_state_dict(state)
+    close({k: v.full_tensor() for k, v in model.state_dict().items()}, make_model().state_dict())
+
+
 @case(modes=("strict",))
 def checkpoint(rank: int, size: int) -> None:
     """A sharded model saved by both ranks and loaded into another one, sharded too."""
@@ -260,15 +276,7 @@ def checkpoint(rank: int, size: int) -> None:
     fully_shard(model, mesh=mesh)
     dcp.save(model.state_dict(), checkpoint_id=where[0])
     torch.manual_seed(99)
-    other = make_model().to("tpu")
-    with torch.no_grad():
-        for p in other.parameters():
-            p.zero_()
-    fully_shard(other, mesh=mesh)
-    state = other.state_dict()
-    dcp.load(state, checkpoint_id=where[0])
-    other.load_state_dict(state)
-    close({k: v.full_tensor() for k, v in other.state_dict().items()}, make_model().state_dict())
+    loads_checkpoint(where[0], mesh)
 
 
 @case(modes=("strict",))
@@ -345,15 +353,7 @@ def checkpoint_of_another_size(rank: int, size: int) -> None:
         fully_shard(model, mesh=pair)
         dcp.save(model.state_dict(), checkpoint_id=where[0], process_group=pair.get_group())
     dist.barrier()
-    other = make_model().to("tpu")
-    with torch.no_grad():
-        for p in other.parameters():
-            p.zero_()
-    fully_shard(other, mesh=init_device_mesh("tpu", (size,)))
-    state = other.state_dict()
-    dcp.load(state, checkpoint_id=where[0])
-    other.load_state_dict(state)
-    close({k: v.full_tensor() for k, v in other.state_dict().items()}, make_model().state_dict())
+    loads_checkpoint(where[0], init_device_mesh("tpu", (size,)))
 
 
 @case(modes=("strict",))

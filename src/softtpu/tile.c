@@ -114,7 +114,7 @@ static void load_rows(const tt__exec_t *x, const tt__leaf_t *leaf, const char *b
 // or are one element, the register is that memory.
 static void load_leaf(tt__exec_t *x, const tt__leaf_t *leaf, uint32_t i, int64_t n) {
   const tt__tile_t *t = x->tile;
-  int64_t where = place(t, x->index, leaf->strides), last = t->extents[t->rank - 1];
+  int64_t where = place(t, x->index, leaf->strides);
   char *slot = x->regs[leaf->reg];
   bool together = t->row && leaf->strides[t->rank - 1] == 1 && t->slots[leaf->reg] >= 0;
   if ((together || leaf->row) && leaf->kind == TT__LEAF_MEMORY) {
