@@ -29,8 +29,7 @@ typedef struct arguments_s {
   double timeout;
 } arguments_t;
 
-// --- JSON
-// -----------------------------------------------------------------------------------------
+// --- JSON ----------------------------------------------------------------------------------------
 static void print_string(FILE *out, const char *text) {
   fputc('"', out);
   for (; *text; text++) {
@@ -104,8 +103,7 @@ static void print_report(FILE *out, const char *topology, const tt_aot_report_t 
   fputs("}\n", out);
 }
 
-// --- the child
-// ------------------------------------------------------------------------------------
+// --- the child -----------------------------------------------------------------------------------
 static int work(const tt_aot_request_t *request, int fd) {
   FILE *out = fdopen(fd, "w");
   if (!out) return 1;
@@ -209,8 +207,7 @@ static int run(const arguments_t *a) {
   return supervise(a, child, (const int[]){answer[0], errors[0]});
 }
 
-// --- arguments
-// ------------------------------------------------------------------------------------
+// --- arguments -----------------------------------------------------------------------------------
 static int usage(const char *why) {
   fprintf(stderr, "tt_aot: %s\n", why);
   fprintf(stderr,

@@ -211,9 +211,9 @@ TT_LOWER0(index_put) {
                   scatter(b, old, a.start, updates, &attrs, accumulate ? TT_OP_ADD : TT_OP_COUNT));
 }
 
-// --- flat positions
-// -------------------------------------------------------------------------------- take(self,
-// index)
+// --- flat positions ------------------------------------------------------------------------------
+
+// take(self, index)
 TT_LOWER0(take) {
   tt_build_t *b = L->b;
   const tt_tensor_t *self = tt_lower_meta(L, 0);

@@ -74,8 +74,7 @@ TT_LOWER0(embedding_renorm) {
   tt_lower_return(L, 0, tt_emit_put(b, table, index, tt__mul(b, rows, factor), 0, TT_OP_COUNT));
 }
 
-// --- bags
-// ------------------------------------------------------------------------------------------
+// --- bags ----------------------------------------------------------------------------------------
 typedef enum bag_mode_e { BAG_SUM, BAG_MEAN, BAG_MAX } bag_mode_t;
 
 // The bag of each of n entries: how many offsets (but the first) are not past it. Several offsets

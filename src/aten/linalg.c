@@ -147,8 +147,7 @@ tt_value_t tt__triangular_solve(tt_build_t *b, tt_value_t a, tt_value_t x, bool 
   return tt_emit(b, &spec);
 }
 
-// --- loops
-// -----------------------------------------------------------------------------------------
+// --- loops ---------------------------------------------------------------------------------------
 #define TT_LOOP_STATE 12
 
 void tt__while_loop(tt_build_t *b, tt_value_t *state, uint32_t count, tt__condition_fn_t condition,

@@ -105,9 +105,9 @@ TT_LOWER0(linalg_cross) {
   tt_lower_return(L, 0, tt_emit_concat(b, parts, 3, dim));
 }
 
-// --- matrix exponential
-// ------------------------------------------------------------------------------ Squares the
-// matrices of the batch that still have squarings left. State: value, left [B, 1, 1].
+// --- matrix exponential --------------------------------------------------------------------------
+
+// Squares the matrices of the batch that still have squarings left. State: value, left [B, 1, 1].
 static void square_step(tt_build_t *b, void *context, tt_value_t i, tt_value_t *state) {
   (void)context;
   (void)i;

@@ -75,8 +75,7 @@ TT_LOWER0(bce_backward) {
   tt_lower_return(L, 0, spread(b, in(L, 0), d, tt_lower_int(L, 4, 1)));
 }
 
-// --- softmax
-// -----------------------------------------------------------------------------------------
+// --- softmax -------------------------------------------------------------------------------------
 static tt_value_t along(tt_build_t *b, tt_op_t op, tt_value_t x, int64_t dim) {
   return tt__rank(b, x) ? tt_emit_reduce(b, op, x, &dim, 1, true) : x;
 }

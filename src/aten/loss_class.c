@@ -89,9 +89,9 @@ TT_LOWER0(nll_loss_backward) {
                   tt__zero_unless(b, c.here, tt_emit_broadcast_to(b, part, t->rank, t->dims)));
 }
 
-// --- margins
-// ------------------------------------------------------------------------------------------- Rows
-// of samples: [n, c], a single sample as one row.
+// --- margins -------------------------------------------------------------------------------------
+
+// Rows of samples: [n, c], a single sample as one row.
 static tt_value_t rows(tt_build_t *b, tt_value_t x) {
   const tt_type_t *t = tt_build_type(b, x);
   const int64_t dims[2] = {t->rank == 2 ? t->dims[0] : 1, t->rank ? t->dims[t->rank - 1] : 1};

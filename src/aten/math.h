@@ -132,8 +132,7 @@ static inline tt_value_t tt__scalar(tt_lower_t *L, uint32_t i, tt_dtype_t dtype)
 // Fails the call where any element of an integer divisor is zero.
 void tt__check_divisor(tt_lower_t *L, tt_value_t y);
 
-// --- functions (pointwise_math.c, pointwise_special.c); float operands of opmath type
-// --------------
+// --- functions (pointwise_math.c, pointwise_special.c); float operands of opmath type ------------
 tt_value_t tt__trunc(tt_build_t *b, tt_value_t x);
 tt_value_t tt__signbit(tt_build_t *b, tt_value_t x);
 tt_value_t tt__copysign(tt_build_t *b, tt_value_t magnitude, tt_value_t sign);
@@ -154,8 +153,7 @@ tt_value_t tt__power_static(tt_build_t *b, tt_value_t x, double exponent);
 tt_value_t tt__lerp(tt_build_t *b, tt_value_t x, tt_value_t end, tt_value_t weight);
 tt_value_t tt__complex(tt_build_t *b, tt_value_t re, tt_value_t im);
 
-// --- tables of elementwise functions, shared with foreach
-// ------------------------------------------
+// --- tables of elementwise functions, shared with foreach ----------------------------------------
 typedef tt_value_t (*tt__unary_fn_t)(tt_build_t *b, tt_value_t x);
 typedef tt_value_t (*tt__binary_fn_t)(tt_build_t *b, tt_value_t x, tt_value_t y);
 // The function `kind` (TT_U_*) of one value, with PyTorch's promotion to `dtype` (the result's).
@@ -163,9 +161,9 @@ tt_value_t tt__unary(tt_build_t *b, int kind, tt_value_t x, tt_dtype_t dtype);
 // The function `kind` (TT_B_*) of operands that already have the dtype to compute in.
 tt_value_t tt__binary(tt_build_t *b, int kind, tt_value_t x, tt_value_t y);
 
-// --- reductions (reduce.c), shared with loss and foreach
-// --------------------------------------------- Static list of dimensions, wrapped; an absent or
-// empty list means all.
+// --- reductions (reduce.c), shared with loss and foreach -----------------------------------------
+
+// Static list of dimensions, wrapped; an absent or empty list means all.
 uint32_t tt__reduce_dims(tt_lower_t *L, uint32_t arg, uint32_t rank, int64_t *out_dims);
 tt_value_t tt__sum(tt_build_t *b, tt_value_t x);  // of all elements, rank 0
 // The p-norm of |x| over dims; `p` is static.

@@ -18,8 +18,7 @@ tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), tt_lower_opmath(dtype));
 }
 
-// --- functions of two values
-// -----------------------------------------------------------------------
+// --- functions of two values ---------------------------------------------------------------------
 static tt_value_t pw_atan2(tt_build_t *b, tt_value_t x, tt_value_t y) {
   return tt_emit_binary(b, TT_OP_ATAN2, x, y);
 }

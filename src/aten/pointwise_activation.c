@@ -60,9 +60,9 @@ TT_LOWER0(gelu_backward) {
   out(L, tt__mul(b, g, d));
 }
 
-// --- exponential families
-// -------------------------------------------------------------------------- elu(self, alpha,
-// scale, input_scale)
+// --- exponential families ------------------------------------------------------------------------
+
+// elu(self, alpha, scale, input_scale)
 TT_LOWER0(elu) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0), scale = in(L, 2);
@@ -158,8 +158,7 @@ TT_LOWER0(logit_backward) {
   out(L, tt__select(b, tt__cmpc(b, TT_LT, eps, 0), free, clamped));
 }
 
-// --- piecewise linear
-// -------------------------------------------------------------------------------
+// --- piecewise linear ----------------------------------------------------------------------------
 TT_LOWER0(leaky_relu) {
   tt_build_t *b = L->b;
   tt_value_t x = in(L, 0);

@@ -122,9 +122,9 @@ TT_LOWER0(polygamma) {
   tt_lower_return(L, 0, tt__mulc(b, z, factor));
 }
 
-// --- incomplete gamma functions
-// -------------------------------------------------------------------- States: counter, x, a + k,
-// term, sum.
+// --- incomplete gamma functions ------------------------------------------------------------------
+
+// States: counter, x, a + k, term, sum.
 static tt_value_t series_more(tt_build_t *b, const tt_value_t *s) {
   return any(b, tt__gt(b, s[3], tt__mulc(b, s[4], 0x1p-54)));
 }
@@ -193,9 +193,9 @@ tt_value_t tt__igammac(tt_build_t *b, tt_value_t a, tt_value_t x) {
   return incomplete_gamma(b, a, x, true);
 }
 
-// --- orthogonal polynomials
-// -------------------------------------------------------------------------- States: counter k - 1,
-// x, n, P_(k-1), P_k. One step makes P_(k+1) where k < n.
+// --- orthogonal polynomials ----------------------------------------------------------------------
+
+// States: counter k - 1, x, n, P_(k-1), P_k. One step makes P_(k+1) where k < n.
 static tt_value_t degree_more(tt_build_t *b, const tt_value_t *s) {
   return any(b, tt__gt(b, s[2], tt__addc(b, s[0], 1)));
 }

@@ -196,8 +196,7 @@ static tt_value_t nan_through(tt_build_t *b, tt_value_t x, tt_value_t r) {
   return tt__select(b, tt__isnan(b, x), x, r);
 }
 
-// --- error functions, gamma
-// ------------------------------------------------------------------------
+// --- error functions, gamma ----------------------------------------------------------------------
 tt_value_t tt__erfc(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_ERFC, x); }
 tt_value_t tt__erfinv(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_ERF_INV, x); }
 tt_value_t tt__lgamma(tt_build_t *b, tt_value_t x) { return tt_emit_unary(b, TT_OP_LGAMMA, x); }
@@ -244,9 +243,9 @@ tt_value_t tt__ndtri(tt_build_t *b, tt_value_t p) {
   return tt__select_no(b, inside, r, NAN);
 }
 
-// --- modified Bessel functions
-// --------------------------------------------------------------------- exp(-x) I0(x): t = x / 4 -
-// 1 up to 8; then t = 16 / x - 1, factor 1 / sqrt(x).
+// --- modified Bessel functions -------------------------------------------------------------------
+
+// exp(-x) I0(x): t = x / 4 - 1 up to 8; then t = 16 / x - 1, factor 1 / sqrt(x).
 tt_value_t tt__i0e(tt_build_t *b, tt_value_t x) {
   tt_value_t a = tt__abs(b, x), far_a = at_least(b, a, 8);
   tt_value_t near = CHEBYSHEV(b, affine(b, at_most(b, a, 8), 0.25, -1), i0e_near);
@@ -298,10 +297,10 @@ tt_value_t tt__bessel_k1(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 1,
 tt_value_t tt__bessel_k0e(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 0, true); }
 tt_value_t tt__bessel_k1e(tt_build_t *b, tt_value_t x) { return bessel_k(b, x, 1, true); }
 
-// --- Bessel functions
-// ------------------------------------------------------------------------------ Up to 8: t = x^2 /
-// 32 - 1. Beyond: sqrt(2 / (pi x)) times (P cos - Q sin) or (P sin + Q cos) of x - (2 order + 1) pi
-// / 4, where P and Q x have t = 2 (8 / x)^2 - 1.
+// --- Bessel functions ----------------------------------------------------------------------------
+
+// Up to 8: t = x^2 / 32 - 1. Beyond: sqrt(2 / (pi x)) times (P cos - Q sin) or (P sin + Q cos) of x
+// - (2 order + 1) pi / 4, where P and Q x have t = 2 (8 / x)^2 - 1.
 static tt_value_t near_t(tt_build_t *b, tt_value_t a) {
   return affine(b, tt__square(b, at_most(b, a, 8)), 1.0 / 32, -1);
 }

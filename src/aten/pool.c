@@ -32,8 +32,7 @@ static window_t window_read(const tt_lower_t *L, uint32_t first, uint32_t spatia
   return w;
 }
 
-// --- max
-// -------------------------------------------------------------------------------------------
+// --- max -----------------------------------------------------------------------------------------
 typedef struct best_s {
   tt_value_t value, index;
 } best_t;
@@ -184,10 +183,10 @@ TT_LOWER(max_pool_backward) {
   }
 }
 
-// --- average
-// --------------------------------------------------------------------------------------- What each
-// window is divided by: the override, or the product over dimensions of the window's length, cut at
-// the padded input (count_include_pad) or at the input.
+// --- average -------------------------------------------------------------------------------------
+
+// What each window is divided by: the override, or the product over dimensions of the window's
+// length, cut at the padded input (count_include_pad) or at the input.
 static tt_value_t divide(tt_lower_t *L, const window_t *w, tt_value_t x, const int64_t *in,
                          const int64_t *out, bool include_pad, uint32_t override_arg) {
   tt_build_t *b = L->b;

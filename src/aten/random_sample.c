@@ -50,8 +50,7 @@ static void accept(tt_build_t *b, tt_value_t *s, tt_value_t accepted, tt_value_t
 }
 static tt_value_t round_zero(tt_build_t *b) { return tt_emit_splat_int(b, TT_S32, 0, NULL, 0); }
 
-// --- gamma: Marsaglia and Tsang
-// ----------------------------------------------------------------------
+// --- gamma: Marsaglia and Tsang ------------------------------------------------------------------
 static void gamma_round(tt_build_t *b, const rejection_t *r, tt_value_t *s) {
   tt_value_t d = r->params[0], c = r->params[1];
   tt_dtype_t type = tt_build_dtype(b, d);
@@ -216,10 +215,10 @@ TT_LOWER0(binomial) {
   tt_lower_return(L, 0, tt__select(b, flipped, tt__sub(b, n, k), k));
 }
 
-// --- multinomial
-// ----------------------------------------------------------------------------------- Without
-// replacement, and for one sample: the largest p / e with e exponential. With replacement: how many
-// cumulative sums a uniform number passes.
+// --- multinomial ---------------------------------------------------------------------------------
+
+// Without replacement, and for one sample: the largest p / e with e exponential. With replacement:
+// how many cumulative sums a uniform number passes.
 static tt_value_t choose_largest(tt_build_t *b, const tt__random_t *r, tt_value_t p,
                                  int64_t samples) {
   const tt_type_t *t = tt_build_type(b, p);

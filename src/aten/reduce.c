@@ -141,8 +141,7 @@ TT_LOWER(var) {
   if (param & TT__WITH_MEAN) tt_lower_return(L, 1, tt__reshape_out(L, 1, center));
 }
 
-// --- norms
-// -----------------------------------------------------------------------------------------
+// --- norms ---------------------------------------------------------------------------------------
 tt_value_t tt__norm(tt_build_t *b, tt_value_t x, double p, const int64_t *dims, uint32_t count,
                     bool keepdim) {
   if (tt_dtype_is_complex(tt_build_dtype(b, x)) || p != 2) x = tt__abs(b, x);
@@ -172,8 +171,7 @@ TT_LOWER(vector_norm) {
   tt_lower_return(L, 0, tt__norm(b, tt__widen(b, x), p, dims, n, keepdim));
 }
 
-// --- extremes with their place
-// -----------------------------------------------------------------------
+// --- extremes with their place -------------------------------------------------------------------
 static void extreme(tt_lower_t *L, bool largest, tt_value_t x, int64_t dim, bool keepdim,
                     tt_value_t *out_value, tt_value_t *out_index) {
   tt_build_t *b = L->b;

@@ -85,8 +85,7 @@ static void cubic_taps(const axis_t *a, taps_t *t) {
   }
 }
 
-// --- antialiasing filters
-// ----------------------------------------------------------------------------
+// --- antialiasing filters ------------------------------------------------------------------------
 static double triangle(double x) {
   x = fabs(x);
   return x < 1 ? 1 - x : 0;

@@ -3,9 +3,9 @@
 
 #include "aten/index.h"
 
-// --- scans
-// ----------------------------------------------------------------------------------------- The
-// reduction of every prefix along dim: a window over all elements so far.
+// --- scans ---------------------------------------------------------------------------------------
+
+// The reduction of every prefix along dim: a window over all elements so far.
 static tt_value_t prefix(tt_build_t *b, tt_op_t op, tt_value_t x, int64_t dim) {
   const tt_type_t *t = tt_build_type(b, x);
   int64_t sizes[TT_MAX_RANK], padding[2 * TT_MAX_RANK] = {0};
@@ -59,8 +59,7 @@ TT_LOWER0(logcumsumexp) {
   tt_lower_return(L, 0, x);
 }
 
-// --- sorting
-// -----------------------------------------------------------------------------------------
+// --- sorting -------------------------------------------------------------------------------------
 static void sort(tt_lower_t *L, int64_t dim, bool descending, int64_t keep) {
   tt_build_t *b = L->b;
   tt_value_t x = tt_lower_tensor(L, 0), sorted[2];
@@ -92,9 +91,9 @@ TT_LOWER0(topk) {
   sort(L, dim, tt_lower_int(L, 3, 1), tt_lower_int(L, 1, 1));
 }
 
-// --- searching
-// ----------------------------------------------------------------------------------------- How
-// many elements of the sorted last dimension stand before each value: bisection, unrolled.
+// --- searching -----------------------------------------------------------------------------------
+
+// How many elements of the sorted last dimension stand before each value: bisection, unrolled.
 static tt_value_t bisect(tt_build_t *b, tt_value_t sequence, tt_value_t values, bool right) {
   const tt_type_t *t = tt_build_type(b, values);
   uint32_t rank = tt__rank(b, sequence);

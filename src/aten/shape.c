@@ -135,10 +135,10 @@ TT_LOWER0(narrow_copy) {
   tt_lower_return(L, 0, tt_emit_slice_dim(L->b, x, dim, start, start + tt_lower_int(L, 3, 0), 1));
 }
 
-// --- diagonals
-// ------------------------------------------------------------------------------------- The
-// diagonal (its elements along the last dimension of `g`, other dimensions in order) laid into a
-// shape; *out_mask says where it lies.
+// --- diagonals -----------------------------------------------------------------------------------
+
+// The diagonal (its elements along the last dimension of `g`, other dimensions in order) laid into
+// a shape; *out_mask says where it lies.
 static tt_value_t place_diagonal(tt_build_t *b, tt_value_t g, uint32_t rank, const int64_t *dims,
                                  int64_t offset, int64_t dim1, int64_t dim2, tt_value_t *out_mask) {
   int64_t low[TT_MAX_RANK] = {0}, high[TT_MAX_RANK] = {0}, places[TT_MAX_RANK];

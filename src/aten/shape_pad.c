@@ -27,8 +27,7 @@ TT_LOWER0(constant_pad) {
       L, 0, tt_emit_pad(L->b, x, tt_lower_scalar(L, 2, tt_build_dtype(L->b, x)), low, high, NULL));
 }
 
-// --- reflection and replication
-// ------------------------------------------------------------------------
+// --- reflection and replication ------------------------------------------------------------------
 static tt_value_t reversed(tt_build_t *b, tt_value_t x, int64_t dim) {
   return tt_emit_reverse(b, x, &dim, 1);
 }
@@ -102,9 +101,9 @@ TT_LOWER(edge_pad_backward) {
   tt_lower_return(L, 0, g);
 }
 
-// --- slices the other way
-// ----------------------------------------------------------------------------- x laid into a
-// dimension of size n from `start` on with `step`, zeros elsewhere.
+// --- slices the other way ------------------------------------------------------------------------
+
+// x laid into a dimension of size n from `start` on with `step`, zeros elsewhere.
 static tt_value_t lay(tt_build_t *b, tt_value_t x, int64_t dim, int64_t n, int64_t start,
                       int64_t step) {
   int64_t count = tt__dim(b, x, dim), used = count ? (count - 1) * step + 1 : 0;

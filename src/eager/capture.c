@@ -12,8 +12,7 @@ tt__window_t *tt__capture_window(int device) {
   return current && current->device == device ? current->window : NULL;
 }
 
-// --- Python lines
-// -----------------------------------------------------------------------------------
+// --- Python lines --------------------------------------------------------------------------------
 
 void tt_capture_locate(tt_capture_t *c) { c->located = true; }
 void tt_capture_open(tt_capture_t *c) { c->open = true; }
@@ -35,8 +34,7 @@ void tt__capture_note_place(void) {
   }
 }
 
-// --- beginning
-// ------------------------------------------------------------------------------------
+// --- beginning -----------------------------------------------------------------------------------
 
 static uint32_t find_storage(const tt_capture_t *c, const tt_storage_t *s) {
   uint32_t i = 0;
@@ -154,8 +152,7 @@ tt_status_t tt__capture_admit(const tt__window_t *w, const tt__frame_t *frame,
   return TT_OK_STATUS;
 }
 
-// --- ending
-// ---------------------------------------------------------------------------------------
+// --- ending --------------------------------------------------------------------------------------
 
 // The capture has no effect: inputs hold again what they held, and say what they would hold.
 static tt_status_t restore_inputs(tt_capture_t *c) {

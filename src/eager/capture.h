@@ -20,8 +20,7 @@ bool tt_capture_is_open(int device);  // this thread's, on the device
 // The scalars, in order, are the printed program's last arguments.
 bool tt_capture_scalar(const tt_capture_t *capture, uint32_t i, uint64_t out_bits[2]);
 
-// --- collectives between the replicas of a captured program (replicas.c)
-// -------------------------
+// --- collectives between the replicas of a captured program (replicas.c) -------------------------
 typedef enum tt_replicas_kind_e {
   TT_REPLICAS_ALL_REDUCE,
   TT_REPLICAS_ALL_GATHER,      // of all elements as one row

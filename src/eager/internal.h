@@ -17,9 +17,9 @@ typedef struct tt__instance_s tt__instance_t;
 
 enum { TT__MAX_DEVICES = 64 };
 
-// --- layouts (layout.c)
-// --------------------------------------------------------------------------- The type of a
-// storage's value: interned and immortal, so equal types are equal pointers.
+// --- layouts (layout.c) --------------------------------------------------------------------------
+
+// The type of a storage's value: interned and immortal, so equal types are equal pointers.
 typedef struct tt__layout_s {
   uint64_t hash;
   size_t bytes;
@@ -33,9 +33,9 @@ static inline tt_type_t tt__layout_type(const tt__layout_t *l) {
   return (tt_type_t){l->dtype, l->rank, l->dims};
 }
 
-// --- versions (version.c)
-// ------------------------------------------------------------------------- One value that a
-// storage had: a device buffer, pending in a window, or lost to an error.
+// --- versions (version.c) ------------------------------------------------------------------------
+
+// One value that a storage had: a device buffer, pending in a window, or lost to an error.
 typedef struct tt__version_s {
   uint32_t refs;
   uint32_t number;    // pending: its number in `window`
@@ -85,9 +85,9 @@ void tt__address_swap(tt_storage_t *a, tt_storage_t *b);
 // The storage that last took the range around `address`.
 tt_storage_t *tt__address_owner(const void *address);
 
-// --- calls (frame.c)
-// ------------------------------------------------------------------------------ A storage that a
-// call touches, as it was when the key was made.
+// --- calls (frame.c) -----------------------------------------------------------------------------
+
+// A storage that a call touches, as it was when the key was made.
 typedef struct tt__slot_s {
   tt_storage_t *storage;
   const tt__layout_t *layout;  // NULL: never written
@@ -242,16 +242,16 @@ tt_status_t tt__lower_new_instance(tt__instance_t *instance) TT_MUST_USE;
 // The s32 number of the first failing check plus one, 0 when all hold.
 tt_value_t tt__emit_checks(tt_build_t *b, const tt__check_list_t *checks);
 
-// --- running (run.c)
-// ------------------------------------------------------------------------------ Executes; when
-// memory is short, waits for the device to free what it holds and tries once more.
+// --- running (run.c) -----------------------------------------------------------------------------
+
+// Executes; when memory is short, waits for the device to free what it holds and tries once more.
 tt_status_t tt__run(int device, tt_executable_t *executable, const tt_input_t *inputs,
                     uint32_t input_count, tt_buffer_t **out_buffers, const char *name) TT_MUST_USE;
 
-// --- checks (check.c)
-// ----------------------------------------------------------------------------- Takes over
-// `buffer`, the s32 of tt__emit_checks. Reports at once what is known at once. `checks` belong to
-// the program or (NULL) to the instance, which is kept as long as they are needed.
+// --- checks (check.c) ----------------------------------------------------------------------------
+
+// Takes over `buffer`, the s32 of tt__emit_checks. Reports at once what is known at once. `checks`
+// belong to the program or (NULL) to the instance, which is kept as long as they are needed.
 typedef struct tt__fused_s tt__fused_t;
 tt_status_t tt__check_add(int device, tt_buffer_t *buffer, const tt__check_t *checks,
                           tt__fused_t *program, tt__instance_t *instance) TT_MUST_USE;

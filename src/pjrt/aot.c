@@ -10,9 +10,9 @@
 #include "base/alloc.h"
 #include "pjrt/internal.h"
 
-// --- the topology
-// --------------------------------------------------------------------------------- A host of a TPU
-// holds 2x2x1 chips unless told: a smaller slice must say so.
+// --- the topology --------------------------------------------------------------------------------
+
+// A host of a TPU holds 2x2x1 chips unless told: a smaller slice must say so.
 static bool host_bounds(const char *topology, int64_t bounds[3]) {
   const int64_t usual[3] = {2, 2, 1};
   const char *at = strrchr(topology, ':');
@@ -73,8 +73,7 @@ static tt_status_t describe_topology(const tt_plugin_t *plugin, void *topology,
   return TT_OK_STATUS;
 }
 
-// --- the report
-// -----------------------------------------------------------------------------------
+// --- the report ----------------------------------------------------------------------------------
 static double seconds(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -12,8 +12,7 @@ tt_pjrt_type_t tt__type_number(tt_dtype_t dtype) {
   return numbers[dtype];
 }
 
-// --- handles
-// --------------------------------------------------------------------------------------
+// --- handles -------------------------------------------------------------------------------------
 tt_buffer_t *tt__buffer_wrap(tt_client_t *client, uint32_t device, void *handle) {
   tt_buffer_t *buffer = tt_alloc(sizeof *buffer);
   if (!buffer) return NULL;
@@ -83,8 +82,7 @@ void tt_buffer_release(tt_buffer_t *buffer) {
 
 size_t tt_buffer_bytes(const tt_buffer_t *buffer) { return buffer->bytes; }
 
-// --- events
-// ---------------------------------------------------------------------------------------
+// --- events --------------------------------------------------------------------------------------
 static void destroy_event(const tt_plugin_t *plugin, void *event) {
   if (!event) return;
   TT_PJRT_ARGS(tt_pjrt_ref_args_t, args, .self = event);
@@ -131,8 +129,7 @@ bool tt_buffer_is_ready(tt_buffer_t *buffer) {
   return ready;
 }
 
-// --- transfers
-// ------------------------------------------------------------------------------------
+// --- transfers -----------------------------------------------------------------------------------
 static tt_status_t upload(tt_client_t *client, uint32_t device, const tt_type_t *type,
                           const void *data, void **out_handle) {
   TT_RETURN_IF_ERROR(tt__plugin_check_fork());

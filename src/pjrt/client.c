@@ -174,8 +174,7 @@ tt_status_t tt_client_synchronize(tt_client_t *client, uint32_t device) {
   return status;
 }
 
-// --- memory
-// ---------------------------------------------------------------------------------------
+// --- memory --------------------------------------------------------------------------------------
 static bool ask_plugin(tt_client_t *client, tt_client_device_t *device, tt_memory_stats_t *stats) {
   TT_PJRT_ARGS(tt_pjrt_memory_stats_args_t, args, .self = device->handle);
   tt_status_t status = TT_CALL(client->plugin, Device_MemoryStats, &args);

@@ -6,8 +6,7 @@
 
 #define SMALL_COUNT 32
 
-// --- compiling
-// ------------------------------------------------------------------------------------
+// --- compiling -----------------------------------------------------------------------------------
 static tt_status_t wrap(tt_client_t *client, void *handle, tt_executable_t **out_executable) {
   const tt_plugin_t *plugin = client->plugin;
   tt_executable_t *executable = tt_alloc_zeroed(sizeof *executable);
@@ -122,9 +121,9 @@ uint32_t tt_executable_output_count(const tt_executable_t *executable) {
   return executable->output_count;
 }
 
-// --- running
-// -------------------------------------------------------------------------------------- Room for a
-// call's tables: a few on the stack, many from the heap.
+// --- running -------------------------------------------------------------------------------------
+
+// Room for a call's tables: a few on the stack, many from the heap.
 static void *room(void *small, size_t small_size, size_t size) {
   return size <= small_size ? small : tt_alloc(size);
 }
@@ -178,9 +177,9 @@ static tt_status_t execute_soft(tt_executable_t *executable, uint32_t device,
   return status;
 }
 
-// --- on other plugins
-// ----------------------------------------------------------------------------- The device's lock
-// is held from finding scalars in the cache to the end of the call.
+// --- on other plugins ----------------------------------------------------------------------------
+
+// The device's lock is held from finding scalars in the cache to the end of the call.
 static void put_scalar(const tt_plugin_t *plugin, tt_scalar_t *entry, const tt_input_t *input,
                        void *buffer) {
   if (entry->buffer) {

@@ -3,8 +3,7 @@
 #include "base/alloc.h"
 #include "pjrt/internal.h"
 
-// --- fences
-// ---------------------------------------------------------------------------------------
+// --- fences --------------------------------------------------------------------------------------
 static int64_t now(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -61,8 +60,7 @@ tt_status_t tt__fence_await(tt_fence_t *fence) {
   return tt_status_clone(fence->error);
 }
 
-// --- markers
-// --------------------------------------------------------------------------------------
+// --- markers -------------------------------------------------------------------------------------
 struct tt_marker_s {
   _Atomic uint32_t refs;
   tt_client_t *client;  // retained

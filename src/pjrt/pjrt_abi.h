@@ -132,8 +132,7 @@ typedef struct tt_pjrt_layout_s {
   int is_strided;
 } tt_pjrt_layout_t;
 
-// --- records shared by many functions
-// -------------------------------------------------------------
+// --- records shared by many functions ------------------------------------------------------------
 typedef struct {
   TT_PJRT_HEAD;
 } tt_pjrt_head_args_t;
@@ -215,8 +214,7 @@ typedef struct {
   void (*deleter)(void *owner);
 } tt_pjrt_bytes_args_t;
 
-// --- records of one function
-// ----------------------------------------------------------------------
+// --- records of one function ---------------------------------------------------------------------
 typedef struct {
   TT_PJRT_HEAD;
   void *self;
@@ -433,8 +431,7 @@ typedef struct tt_pjrt_logical_id_s {
   int replica, partition;
 } tt_pjrt_logical_id_t;
 
-// --- the table
-// -------------------------------------------------------------------------------------
+// --- the table -----------------------------------------------------------------------------------
 typedef struct tt_pjrt_version_s {
   TT_PJRT_HEAD;
   int major, minor;

@@ -16,8 +16,7 @@
 static pthread_mutex_t load_mutex = PTHREAD_MUTEX_INITIALIZER;
 static tt_plugin_t *loaded;
 
-// --- fork
-// -----------------------------------------------------------------------------------------
+// --- fork ----------------------------------------------------------------------------------------
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static _Atomic bool forked;
 static void mark_forked(void) { atomic_store(&forked, true); }
@@ -30,8 +29,7 @@ tt_status_t tt__plugin_check_fork(void) {
                   "child; use the 'spawn' start method");
 }
 
-// --- errors
-// ---------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------
 static tt_code_t code_of(int theirs) {
   static const struct {
     tt_code_t ours;
@@ -75,9 +73,9 @@ void tt__plugin_ignore(const tt_plugin_t *plugin, tt_pjrt_error_t *error) {
   if (error) destroy_error(plugin, error);
 }
 
-// --- where plugins are
-// ---------------------------------------------------------------------------- The folder of the
-// library that this code is in.
+// --- where plugins are ---------------------------------------------------------------------------
+
+// The folder of the library that this code is in.
 static bool own_folder(char *path, size_t size) {
   Dl_info info;
   if (!dladdr((void *)(uintptr_t)&tt__plugin_load, &info) || !info.dli_fname) return false;
@@ -174,8 +172,7 @@ static tt_status_t find(const char *name, char *path, size_t size) {
   return TT_OK_STATUS;
 }
 
-// --- loading
-// --------------------------------------------------------------------------------------
+// --- loading -------------------------------------------------------------------------------------
 static tt_status_t open_library(const char *path, const tt_pjrt_api_t **out_api) {
   if (strchr(path, '/') && access(path, F_OK) != 0) {
     return TT_ERROR(NOT_FOUND, "the plugin %s does not exist", path);
