@@ -89,51 +89,23 @@ void on_cpu(const c10::OperatorHandle &op, Stack *stack) {
 }  // namespace
 
 TORCH_LIBRARY_IMPL(aten, SparsePrivateUse1, m) {
-#define DENSE(op)
 #define COO(op) m.impl(op, kernel<DispatchKey::SparseCPU>());
-#define CSR(op)
-#define NESTED(op)
 #include "layout_ops.inc"
-#undef DENSE
-#undef COO
-#undef CSR
-#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(aten, SparseCsrPrivateUse1, m) {
-#define DENSE(op)
-#define COO(op)
 #define CSR(op) m.impl(op, kernel<DispatchKey::SparseCsrCPU>());
-#define NESTED(op)
 #include "layout_ops.inc"
-#undef DENSE
-#undef COO
-#undef CSR
-#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(aten, NestedTensorPrivateUse1, m) {
-#define DENSE(op)
-#define COO(op)
-#define CSR(op)
 #define NESTED(op) m.impl(op, kernel<DispatchKey::NestedTensorCPU>());
 #include "layout_ops.inc"
-#undef DENSE
-#undef COO
-#undef CSR
-#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
 #define DENSE(op) m.impl(op, kernel<DispatchKey::CPU>());
-#define COO(op)
-#define CSR(op)
-#define NESTED(op)
 #include "layout_ops.inc"
-#undef DENSE
-#undef COO
-#undef CSR
-#undef NESTED
 }
 
 TORCH_LIBRARY_IMPL(_, SparsePrivateUse1, m) {
