@@ -28,7 +28,11 @@ class TpuAllocator final : public c10::DeviceAllocator {
   }
 
   bool initialized() override { return tt_eager_is_started(); }
-  void emptyCache(c10::MempoolId_t) override {}
+  void emptyCache(c10::MempoolId_t) override {
+    tt_client_t *client = tt_eager_client();
+    for (uint32_t i = 0; client && i < tt_client_device_count(client); ++i)
+      tt_client_trim(client, i);
+  }
   void recordStream(const c10::DataPtr &, c10::Stream) override {}
   void resetAccumulatedStats(c10::DeviceIndex) override {}
   void resetPeakStats(c10::DeviceIndex device) override {

@@ -74,9 +74,13 @@ def test_memory_statistics(device):
     free, total = torch.tpu.mem_get_info()
     assert 0 < free < total
     assert "allocated" in torch.tpu.memory_summary()
+    x_bytes = x.nbytes
     del x
     torch.tpu.synchronize()
     assert torch.tpu.memory_allocated() <= before + 4096
+    cached = torch.tpu.memory_reserved()
+    torch.tpu.empty_cache()
+    assert torch.tpu.memory_reserved() <= cached - x_bytes
 
 
 def test_autocast_and_scaler(device):

@@ -9,9 +9,10 @@ from torchtpu.tpu._device_index import device_index
 
 
 def empty_cache() -> None:
-    """The engine keeps no free blocks, so this only drops Python's unreachable tensors."""
+    """Drops Python's unreachable tensors; free blocks of every device go back to the system."""
     if _C.is_started():
         gc.collect()
+        torch.accelerator.empty_cache()
 
 
 def ipc_collect() -> None:
