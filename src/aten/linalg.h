@@ -58,13 +58,6 @@ typedef tt_value_t (*tt__condition_fn_t)(tt_build_t *b, void *context, tt_value_
 void tt__while_loop(tt_build_t *b, tt_value_t *state, uint32_t count, tt__condition_fn_t condition,
                     tt__loop_fn_t body, void *context);
 
-// LU with partial pivoting (linalg_lu.c): lu packed, pivots 1-based [B, k] i32, permutation [B, m]:
-// row r of P^T A is row permutation[r] of A; info [B] i32.
-typedef struct tt__lu_s {
-  tt_value_t lu, pivots, permutation, info;
-} tt__lu_t;
-tt__lu_t tt__lu_factor(tt_build_t *b, const tt__matrix_t *a);
-
 // Householder QR (linalg_qr.c): packed reflectors and tau [B, k].
 void tt__householder(tt_build_t *b, const tt__matrix_t *a, tt_value_t *out_packed,
                      tt_value_t *out_tau);

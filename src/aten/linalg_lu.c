@@ -68,7 +68,14 @@ static tt_value_t first_zero(tt_build_t *b, tt_value_t lu, int64_t k) {
                         first);
 }
 
-tt__lu_t tt__lu_factor(tt_build_t *b, const tt__matrix_t *a) {
+// The matrices' factors with partial pivoting: lu packed, pivots 1-based [B, k] i32, permutation
+// [B, m]: row r of P^T A is row permutation[r] of A; info [B] i32, 0 or the first zero pivot's
+// place.
+typedef struct lu_s {
+  tt_value_t lu, pivots, permutation, info;
+} lu_t;
+
+static lu_t lu_factor(tt_build_t *b, const tt__matrix_t *a) {
   const int64_t k = a->rows < a->cols ? a->rows : a->cols;
   lu_context_t c = {a->batch, a->rows, a->cols, k};
   const int64_t order_dims[] = {a->batch, a->rows, 1}, pivot_dims[] = {a->batch, 1, k};
@@ -76,7 +83,7 @@ tt__lu_t tt__lu_factor(tt_build_t *b, const tt__matrix_t *a) {
   tt_value_t state[] = {a->v, tt__iota(b, 3, order_dims, 1),
                         tt_emit_splat(b, TT_S32, 3, pivot_dims, 0)};
   tt__for_loop(b, number_of(b, k), state, 3, lu_step, &c);
-  tt__lu_t r = {.lu = state[0]};
+  lu_t r = {.lu = state[0]};
   r.permutation = tt_emit_reshape(b, state[1], 2, order_flat);
   r.pivots = tt_emit_reshape(b, state[2], 2, pivot_flat);
   r.info = first_zero(b, state[0], k);
@@ -157,7 +164,7 @@ TT_LOWER0(linalg_lu_factor) {
     tt_lower_return(L, 2, tt_emit_splat(L->b, TT_S32, info->rank, info->sizes, 0));
     return;
   }
-  const tt__lu_t f = tt__lu_factor(L->b, &a);
+  const lu_t f = lu_factor(L->b, &a);
   tt__matrix_return(L, 0, f.lu);
   tt__matrix_return(L, 1, f.pivots);
   tt__matrix_return(L, 2, f.info);
@@ -195,7 +202,7 @@ TT_LOWER0(linalg_lu) {
     return_plu(L, a.v, tt__iota(L->b, 2, dims, 1), &a, false, true);
     return;
   }
-  const tt__lu_t f = tt__lu_factor(L->b, &a);
+  const lu_t f = lu_factor(L->b, &a);
   return_plu(L, f.lu, f.permutation, &a, true, true);
 }
 
@@ -266,7 +273,7 @@ TT_LOWER0(linalg_solve) {
     tt_lower_return(L, 3, tt_emit_splat(b, TT_S32, L->outs[3].rank, L->outs[3].sizes, 0));
     return;
   }
-  const tt__lu_t f = tt__lu_factor(b, &a);
+  const lu_t f = lu_factor(b, &a);
   tt__matrix_return(L, 1, f.lu);
   tt__matrix_return(L, 2, f.pivots);
   tt__matrix_return(L, 3, f.info);
@@ -306,7 +313,7 @@ TT_LOWER0(linalg_inv) {
     tt_lower_return(L, 1, tt_emit_splat(b, TT_S32, L->outs[1].rank, L->outs[1].sizes, 0));
     return;
   }
-  const tt__lu_t f = tt__lu_factor(b, &a);
+  const lu_t f = lu_factor(b, &a);
   const tt_value_t eye = tt__identity(b, a.dtype, a.batch, a.rows, a.rows);
   tt__matrix_return(L, 0, lu_solve(b, f.lu, f.permutation, eye, false, a.batch, a.rows));
   tt__matrix_return(L, 1, f.info);
@@ -335,7 +342,7 @@ TT_LOWER0(linalg_det) {
     return;
   }
   if (tt__matrix_uses_transpose(tt_lower_meta(L, 0))) a.v = tt__transpose_last(b, a.v, false);
-  const tt__lu_t f = tt__lu_factor(b, &a);
+  const lu_t f = lu_factor(b, &a);
   const tt_value_t product =
       tt_emit_reduce(b, TT_OP_MULTIPLY, tt__diagonal(b, f.lu), cols, 1, false);
   tt__matrix_return(L, 0, tt__mul(b, product, parity(b, f.pivots, a.batch, a.rows, a.dtype)));
@@ -357,7 +364,7 @@ TT_LOWER0(linalg_slogdet) {
     return;
   }
   if (tt__matrix_uses_transpose(tt_lower_meta(L, 0))) a.v = tt__transpose_last(b, a.v, false);
-  const tt__lu_t f = tt__lu_factor(b, &a);
+  const lu_t f = lu_factor(b, &a);
   const tt_value_t d = tt__diagonal(b, f.lu);
   const tt_value_t sign =
       tt_emit_reduce(b, TT_OP_MULTIPLY, tt_emit_unary(b, TT_OP_SIGN, d), cols, 1, false);

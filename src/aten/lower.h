@@ -125,14 +125,10 @@ void tt_lower_check(tt_lower_t *L, tt_value_t ok, tt_code_t code, const char *fo
 void tt_lower_unsupported(tt_lower_t *L, const char *format, ...) TT_PRINTF(2, 3);
 
 // --- random numbers (aten/random.c) ------------------------------------------------------------
-// Counter-based bits (ui32), the same for (seed, offset, position) everywhere; ops that use them
-// say TT_ATEN_RANDOM. `stream` tells several draws of one op apart.
-tt_value_t tt_lower_random_bits(tt_lower_t *L, uint32_t rank, const int64_t *dims, uint32_t stream);
-// f32 or f64 in [0, 1), and standard normal.
+// Uniform in [0, 1), f32 or f64, counter-based: the same for (seed, offset, position) everywhere.
+// Ops that draw say TT_ATEN_RANDOM. `stream` tells several draws of one op apart.
 tt_value_t tt_lower_uniform(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const int64_t *dims,
                             uint32_t stream);
-tt_value_t tt_lower_normal(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const int64_t *dims,
-                           uint32_t stream);
 
 // --- the table -------------------------------------------------------------------------------
 typedef enum tt_aten_flag_e {

@@ -121,16 +121,13 @@ static inline tt_value_t tt__reshape_out(tt_lower_t *L, uint32_t i, tt_value_t x
 
 // --- operands (pointwise.c) --------------------------------------------------------------------
 // Tensor or Scalar argument as `dtype`, then as the type PyTorch computes in. A Python number skips
-// the first rounding, as in PyTorch's CPU kernels of products and quotients; not in the others'.
+// the first rounding, as in PyTorch's CPU kernels of products and quotients.
 tt_value_t tt__operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype);
-tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype);
 tt_value_t tt__widen(tt_build_t *b, tt_value_t x);  // to tt_lower_opmath of its dtype
 // A Scalar argument in the opmath type of `dtype`.
 static inline tt_value_t tt__scalar(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_lower_scalar(L, i, tt_lower_opmath(dtype));
 }
-// Fails the call where any element of an integer divisor is zero.
-void tt__check_divisor(tt_lower_t *L, tt_value_t y);
 
 // --- functions (pointwise_math.c, pointwise_special.c); float operands of opmath type ------------
 tt_value_t tt__trunc(tt_build_t *b, tt_value_t x);
@@ -142,8 +139,6 @@ tt_value_t tt__exp2(tt_build_t *b, tt_value_t x);
 tt_value_t tt__hypot(tt_build_t *b, tt_value_t x, tt_value_t y);
 tt_value_t tt__logaddexp(tt_build_t *b, tt_value_t x, tt_value_t y);
 void tt__frexp(tt_build_t *b, tt_value_t x, tt_value_t *out_mantissa, tt_value_t *out_exponent);
-// c[0] + c[1] x + ... by Horner.
-tt_value_t tt__polynomial(tt_build_t *b, tt_value_t x, const double *c, uint32_t count);
 // Sum of c[i] T_i(x) by Clenshaw's recurrence.
 tt_value_t tt__chebyshev(tt_build_t *b, tt_value_t x, const double *c, uint32_t count);
 tt_value_t tt__floor_div(tt_build_t *b, tt_value_t x, tt_value_t y);
@@ -163,8 +158,6 @@ tt_value_t tt__binary(tt_build_t *b, int kind, tt_value_t x, tt_value_t y);
 
 // --- reductions (reduce.c), shared with loss and foreach -----------------------------------------
 
-// Static list of dimensions, wrapped; an absent or empty list means all.
-uint32_t tt__reduce_dims(tt_lower_t *L, uint32_t arg, uint32_t rank, int64_t *out_dims);
 tt_value_t tt__sum(tt_build_t *b, tt_value_t x);  // of all elements, rank 0
 // The p-norm of |x| over dims; `p` is static.
 tt_value_t tt__norm(tt_build_t *b, tt_value_t x, double p, const int64_t *dims, uint32_t count,

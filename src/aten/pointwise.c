@@ -14,7 +14,8 @@ tt_value_t tt__operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), wide);
 }
 
-tt_value_t tt__rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
+// The same with a Python number rounded too, as in the other kernels.
+static tt_value_t rounded_operand(tt_lower_t *L, uint32_t i, tt_dtype_t dtype) {
   return tt_emit_convert(L->b, tt_lower_operand(L, i, dtype), tt_lower_opmath(dtype));
 }
 
@@ -143,8 +144,8 @@ TT_LOWER(binary) {
     case REAL:
     case ARITH: {
       bool exact = param == TT_B_MUL || param == TT_B_DIV;
-      x = exact ? tt__operand(L, 0, d) : tt__rounded_operand(L, 0, d);
-      y = exact ? tt__operand(L, 1, d) : tt__rounded_operand(L, 1, d);
+      x = exact ? tt__operand(L, 0, d) : rounded_operand(L, 0, d);
+      y = exact ? tt__operand(L, 1, d) : rounded_operand(L, 1, d);
       break;
     }
     case COMPARE:
@@ -176,7 +177,7 @@ TT_LOWER(add) {
                                      "supported. If you are trying to invert a mask, use the `~` "
                                      "or `logical_not()` operator instead."));
   }
-  tt_value_t x = tt__rounded_operand(L, reversed, d), y = tt__rounded_operand(L, !reversed, d);
+  tt_value_t x = rounded_operand(L, reversed, d), y = rounded_operand(L, !reversed, d);
   if (tt_lower_has(L, 2) && !tt_lower_scalar_is(L, 2, 1)) {
     y = tt__mul(b, y, tt__scalar(L, 2, d));
   }
@@ -201,7 +202,8 @@ TT_LOWER0(lerp) {
 }
 
 // --- division ----------------------------------------------------------------------------------
-void tt__check_divisor(tt_lower_t *L, tt_value_t y) {
+// Fails the call where any element of an integer divisor is zero.
+static void check_divisor(tt_lower_t *L, tt_value_t y) {
   tt_build_t *b = L->b;
   if (!tt_dtype_is_int(tt_build_dtype(b, y))) return;
   if (tt__product(L->outs[0].sizes, L->outs[0].rank) == 0) return;
@@ -242,7 +244,7 @@ TT_LOWER(division) {
   }
   bool whole = param == DIV_REMAINDER || param == DIV_FMOD;
   if (!is_for(L, d, !whole || !tt_dtype_is_complex(d))) return;
-  tt__check_divisor(L, y);
+  check_divisor(L, y);
   tt_lower_return(L, 0, divide(L->b, param, x, y, d));
 }
 

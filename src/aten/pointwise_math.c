@@ -108,12 +108,6 @@ tt_value_t tt__logaddexp(tt_build_t *b, tt_value_t x, tt_value_t y) {
   return tt__select(b, same, x, r);
 }
 
-tt_value_t tt__polynomial(tt_build_t *b, tt_value_t x, const double *c, uint32_t count) {
-  tt_value_t r = tt__num(b, x, c[count - 1]);
-  for (uint32_t i = count - 1; i-- > 0;) r = tt__addc(b, tt__mul(b, r, x), c[i]);
-  return r;
-}
-
 tt_value_t tt__chebyshev(tt_build_t *b, tt_value_t x, const double *c, uint32_t count) {
   // Terms below the type's precision are left out.
   double floor = tt_build_dtype(b, x) == TT_F64 ? 0 : 1e-10;

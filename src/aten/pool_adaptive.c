@@ -1,10 +1,17 @@
 // Adaptive and fractional pooling, and unpooling: windows that differ from place to place.
 #include "aten/pool.h"
 
-tt__ranges_t tt__adaptive_ranges(tt_build_t *b, int64_t in, int64_t out) {
+// One dimension's output windows as ranges [start, end) of the input, static.
+typedef struct ranges_s {
+  int64_t count, widest;
+  const int64_t *start, *end;
+} ranges_t;
+
+// The windows of an adaptive pooling of `in` elements to `out`.
+static ranges_t adaptive_ranges(tt_build_t *b, int64_t in, int64_t out) {
   int64_t *start = TT_SCRATCH(b, int64_t, out), *end = TT_SCRATCH(b, int64_t, out);
-  tt__ranges_t r = {out, 0, start, end};
-  if (!start || !end) return (tt__ranges_t){0, 0, NULL, NULL};
+  ranges_t r = {out, 0, start, end};
+  if (!start || !end) return (ranges_t){0, 0, NULL, NULL};
   for (int64_t i = 0; i < out; i++) {
     start[i] = i * in / out;
     end[i] = ((i + 1) * in + out - 1) / out;
@@ -13,10 +20,12 @@ tt__ranges_t tt__adaptive_ranges(tt_build_t *b, int64_t in, int64_t out) {
   return r;
 }
 
-tt__ranges_t tt__transposed_ranges(tt_build_t *b, const tt__ranges_t *ranges, int64_t in) {
+// The transpose of a relation with monotone ranges: for each of `in` inputs, the outputs whose
+// range holds it.
+static ranges_t transposed_ranges(tt_build_t *b, const ranges_t *ranges, int64_t in) {
   int64_t *start = TT_SCRATCH(b, int64_t, in), *end = TT_SCRATCH(b, int64_t, in);
-  tt__ranges_t r = {in, 0, start, end};
-  if (!start || !end) return (tt__ranges_t){0, 0, NULL, NULL};
+  ranges_t r = {in, 0, start, end};
+  if (!start || !end) return (ranges_t){0, 0, NULL, NULL};
   for (int64_t i = 0; i < in; i++) {
     start[i] = ranges->count;
     end[i] = 0;
@@ -34,8 +43,10 @@ tt__ranges_t tt__transposed_ranges(tt_build_t *b, const tt__ranges_t *ranges, in
   return r;
 }
 
-tt_value_t tt__gather_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const tt__ranges_t *ranges,
-                             tt_value_t fill) {
+// x with dimension `dim` replaced by [count, widest]: the elements of each range, `fill` (rank 0)
+// past its end.
+static tt_value_t gather_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const ranges_t *ranges,
+                                tt_value_t fill) {
   const int64_t cells = ranges->count * ranges->widest, shape[] = {ranges->count, ranges->widest};
   int64_t *at = TT_SCRATCH(b, int64_t, cells);
   bool *inside = TT_SCRATCH(b, bool, cells);
@@ -59,7 +70,8 @@ tt_value_t tt__gather_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const tt
   return tt_emit_select(b, mask, taken, tt_emit_broadcast_to(b, fill, t->rank, t->dims));
 }
 
-tt_value_t tt__sum_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const tt__ranges_t *ranges) {
+// x with dimension `dim` replaced by the sums over the ranges.
+static tt_value_t sum_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const ranges_t *ranges) {
   const int64_t across[] = {dim + 1};
   if (ranges->widest == 0) {
     const tt_type_t *t = tt_build_type(b, x);
@@ -67,10 +79,11 @@ tt_value_t tt__sum_ranges(tt_build_t *b, tt_value_t x, uint32_t dim, const tt__r
     for (uint32_t i = 0; i < t->rank; i++) dims[i] = i == dim ? ranges->count : t->dims[i];
     return tt_emit_splat(b, t->dtype, t->rank, dims, 0);
   }
-  return tt__sum_over(b, tt__gather_ranges(b, x, dim, ranges, tt__num(b, x, 0)), across, 1, false);
+  return tt__sum_over(b, gather_ranges(b, x, dim, ranges, tt__num(b, x, 0)), across, 1, false);
 }
 
-tt_value_t tt__flatten_spatial(tt_build_t *b, tt_value_t x, uint32_t spatial) {
+// Planes [..., spatial...] flattened to [..., product].
+static tt_value_t flatten_spatial(tt_build_t *b, tt_value_t x, uint32_t spatial) {
   const tt_type_t *t = tt_build_type(b, x);
   int64_t dims[TT_MAX_RANK];
   if (t->rank < spatial) return x;
@@ -88,13 +101,13 @@ tt_value_t tt__unpool(tt_lower_t *L, tt_value_t grad, tt_value_t indices, const 
   for (uint32_t i = 0; i < lead; i++) dims[i] = like->sizes[i];
   dims[lead] = tt__product(like->sizes + lead, spatial);
   const tt_value_t r = tt_emit_put_along(b, tt_emit_splat(b, d, lead + 1, dims, 0),
-                                         tt__flatten_spatial(b, indices, spatial),
-                                         tt__flatten_spatial(b, grad, spatial), lead, TT_OP_ADD);
+                                         flatten_spatial(b, indices, spatial),
+                                         flatten_spatial(b, grad, spatial), lead, TT_OP_ADD);
   return tt_emit_reshape(b, r, like->rank, like->sizes);
 }
 
 // The lengths of the ranges, along `dim` of a tensor of this rank.
-static tt_value_t lengths(tt_build_t *b, tt_dtype_t d, const tt__ranges_t *r, uint32_t rank,
+static tt_value_t lengths(tt_build_t *b, tt_dtype_t d, const ranges_t *r, uint32_t rank,
                           uint32_t dim) {
   double *n = TT_SCRATCH(b, double, r->count);
   if (!n) return TT_NO_VALUE;
@@ -114,12 +127,12 @@ TT_LOWER(adaptive_avg_pool) {
     return;
   }
   for (uint32_t dim = x->rank; dim-- > x->rank - (uint32_t)param;) {
-    const tt__ranges_t r = tt__adaptive_ranges(b, x->sizes[dim], y->sizes[dim]);
+    const ranges_t r = adaptive_ranges(b, x->sizes[dim], y->sizes[dim]);
     if (y->sizes[dim] == 1) {
       const int64_t over[] = {dim};
       v = tt__divc(b, tt__sum_over(b, v, over, 1, true), (double)x->sizes[dim]);
     } else if (x->sizes[dim] != y->sizes[dim]) {
-      v = tt__div(b, tt__sum_ranges(b, v, dim, &r), lengths(b, d, &r, x->rank, dim));
+      v = tt__div(b, sum_ranges(b, v, dim, &r), lengths(b, d, &r, x->rank, dim));
     }
   }
   tt_lower_return(L, 0, v);
@@ -136,10 +149,10 @@ TT_LOWER(adaptive_avg_pool_backward) {
     return;
   }
   for (uint32_t dim = x->rank - (uint32_t)param; dim < x->rank; dim++) {
-    const tt__ranges_t r = tt__adaptive_ranges(b, x->sizes[dim], g->sizes[dim]);
+    const ranges_t r = adaptive_ranges(b, x->sizes[dim], g->sizes[dim]);
     if (x->sizes[dim] == g->sizes[dim]) continue;
-    const tt__ranges_t t = tt__transposed_ranges(b, &r, x->sizes[dim]);
-    v = tt__sum_ranges(b, tt__div(b, v, lengths(b, d, &r, x->rank, dim)), dim, &t);
+    const ranges_t t = transposed_ranges(b, &r, x->sizes[dim]);
+    v = sum_ranges(b, tt__div(b, v, lengths(b, d, &r, x->rank, dim)), dim, &t);
   }
   tt_lower_return(L, 0, v);
 }
@@ -159,15 +172,15 @@ TT_LOWER(adaptive_max_pool) {
     return;
   }
   for (uint32_t dim = x->rank; dim-- > x->rank - (uint32_t)param; unit *= x->sizes[dim]) {
-    const tt__ranges_t r = tt__adaptive_ranges(b, x->sizes[dim], y->sizes[dim]);
+    const ranges_t r = adaptive_ranges(b, x->sizes[dim], y->sizes[dim]);
     int64_t *start = TT_SCRATCH(b, int64_t, r.count);
     tt_value_t at;
     if (!start) return;
     for (int64_t i = 0; i < r.count; i++) start[i] = r.start[i] * unit;
-    const tt_value_t windows = tt__gather_ranges(b, v, dim, &r, lowest);
+    const tt_value_t windows = gather_ranges(b, v, dim, &r, lowest);
     tt_emit_arg_reduce(b, true, windows, dim + 1, TT_S32, true, &v, &at);
     if (index != TT_NO_VALUE) {
-      const tt_value_t below = tt__gather_ranges(b, index, dim, &r, tt__num(b, index, 0));
+      const tt_value_t below = gather_ranges(b, index, dim, &r, tt__num(b, index, 0));
       index = tt_emit_take_along(b, below, at, dim + 1);
     }
     int64_t dims[TT_MAX_RANK];
@@ -211,7 +224,7 @@ TT_LOWER(max_unpool) {
     tt_lower_return(L, 0, tt_emit_reshape(b, zero, y->rank, y->sizes));
     return;
   }
-  const tt_value_t raw = tt__flatten_spatial(b, tt_lower_tensor(L, 1), spatial);
+  const tt_value_t raw = flatten_spatial(b, tt_lower_tensor(L, 1), spatial);
   const tt_value_t inside =
       tt__and(b, tt__cmpc(b, TT_GE, raw, 0), tt__cmpc(b, TT_LT, raw, (double)dims[lead]));
   int64_t all[TT_MAX_RANK];
@@ -221,7 +234,7 @@ TT_LOWER(max_unpool) {
                  (long long)dims[lead]);
   const tt_value_t r =
       tt_emit_put_along(b, zero, tt_emit_convert(b, raw, TT_S32),
-                        tt__flatten_spatial(b, tt_lower_tensor(L, 0), spatial), lead, TT_OP_COUNT);
+                        flatten_spatial(b, tt_lower_tensor(L, 0), spatial), lead, TT_OP_COUNT);
   tt_lower_return(L, 0, tt_emit_reshape(b, r, y->rank, y->sizes));
 }
 

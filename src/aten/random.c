@@ -122,18 +122,8 @@ tt_value_t tt__random_normal(tt_build_t *b, const tt__random_t *r, tt_dtype_t dt
   return tt_emit_reshape(b, all, rank, dims);
 }
 
-tt_value_t tt_lower_random_bits(tt_lower_t *L, uint32_t rank, const int64_t *dims,
-                                uint32_t stream) {
-  tt__random_t r = tt__random_begin(L);
-  return tt__random_bits(L->b, &r, rank, dims, stream);
-}
 tt_value_t tt_lower_uniform(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const int64_t *dims,
                             uint32_t stream) {
   tt__random_t r = tt__random_begin(L);
   return tt__random_uniform(L->b, &r, dtype, rank, dims, stream);
-}
-tt_value_t tt_lower_normal(tt_lower_t *L, tt_dtype_t dtype, uint32_t rank, const int64_t *dims,
-                           uint32_t stream) {
-  tt__random_t r = tt__random_begin(L);
-  return tt__random_normal(L->b, &r, dtype, rank, dims, stream);
 }

@@ -4,7 +4,8 @@
 #include "aten/emit.h"
 #include "aten/reduce_params.h"
 
-uint32_t tt__reduce_dims(tt_lower_t *L, uint32_t arg, uint32_t rank, int64_t *out_dims) {
+// Static list of dimensions, wrapped; an absent or empty list means all.
+static uint32_t list_dims(tt_lower_t *L, uint32_t arg, uint32_t rank, int64_t *out_dims) {
   uint32_t count = 0;
   const int64_t *dims = tt_lower_ints(L, arg, &count);
   if (count == 0) {
@@ -23,7 +24,7 @@ static uint32_t form_dims(tt_lower_t *L, int param, uint32_t rank, int64_t *out_
   for (uint32_t i = 0; i < rank; i++) out_dims[i] = i;
   if ((param & 0x300) == TT__FULL) return rank;
   *out_keepdim = tt_lower_arg(L, 2)->kind == TT_ARG_BOOL && tt_lower_int(L, 2, 0);
-  if ((param & 0x300) == TT__DIMS) return tt__reduce_dims(L, 1, rank, out_dims);
+  if ((param & 0x300) == TT__DIMS) return list_dims(L, 1, rank, out_dims);
   out_dims[0] = tt_lower_dim(L, 1, rank);
   return rank ? 1 : 0;
 }
@@ -129,7 +130,7 @@ TT_LOWER(var) {
                                      "std and var only support floating point and complex dtypes"));
   }
   int64_t dims[TT_MAX_RANK];
-  uint32_t n = tt__reduce_dims(L, 1, tt__rank(b, x), dims);
+  uint32_t n = list_dims(L, 1, tt__rank(b, x), dims);
   bool keepdim = tt_lower_int(L, 3, 0);
   tt_value_t center = mean(b, x, dims, n, true), delta = tt__sub(b, x, center);
   if (tt_dtype_is_complex(tt_build_dtype(b, x))) delta = tt__abs(b, delta);
@@ -164,7 +165,7 @@ TT_LOWER(vector_norm) {
   int64_t dims[TT_MAX_RANK];
   uint32_t rank = tt__rank(b, x), n = rank;
   for (uint32_t i = 0; i < rank; i++) dims[i] = i;
-  if (param != TT__FULL) n = tt__reduce_dims(L, 2, rank, dims);
+  if (param != TT__FULL) n = list_dims(L, 2, rank, dims);
   bool keepdim = param != TT__FULL && tt_lower_int(L, 3, 0);
   if (!tt_dtype_is_complex(tt_build_dtype(b, x))) x = tt_emit_convert(b, x, out);
   double p = tt_lower_static_float(L, 1, 2);

@@ -161,7 +161,9 @@ static tt_value_t rebit(tt_build_t *b, tt_value_t v, tt_dtype_t dtype) {
   return tt_emit_bitcast(b, v, dtype, rank, dims);
 }
 
-tt_value_t tt_view_as_dtype(tt_build_t *b, tt_value_t value, tt_dtype_t dtype) {
+// `value`'s memory seen as another dtype: same bytes; the last dimension takes the factor where it
+// can, else the result has rank 1, padded with zeros to a whole element.
+static tt_value_t as_dtype(tt_build_t *b, tt_value_t value, tt_dtype_t dtype) {
   const tt_type_t *t = tt_build_type(b, value);
   if (t->dtype == dtype) return value;
   if (t->rank == 0 || t->rank == MAX_DIMS) value = flat(b, value);
@@ -262,7 +264,7 @@ tt_value_t tt_view_read(tt_build_t *b, tt_value_t base, const tt_view_t *view) {
   if (base == TT_NO_VALUE || product(view->sizes, view->rank) == 0) {
     return zeros(b, view->dtype, view->rank, view->sizes);
   }
-  base = tt_view_as_dtype(b, base, view->dtype);
+  base = as_dtype(b, base, view->dtype);
   if (b->status) return TT_NO_VALUE;
   core_t c = make_core(view);
   return expand_core(b, read_core(b, base, &c), &c, view);
@@ -368,12 +370,6 @@ static void memory_order(const tt_view_t *view, int64_t *out_axes) {
   }
 }
 
-void tt_view_memory_dims(const tt_view_t *view, int64_t *out_dims) {
-  int64_t axes[MAX_DIMS];
-  memory_order(view, axes);
-  for (uint32_t i = 0; i < view->rank; i++) out_dims[i] = view->sizes[axes[i]];
-}
-
 tt_value_t tt_view_write(tt_build_t *b, tt_value_t base, tt_value_t value, const tt_view_t *view,
                          size_t storage_bytes) {
   if (b->status || value == TT_NO_VALUE) return TT_NO_VALUE;
@@ -402,9 +398,9 @@ tt_value_t tt_view_write(tt_build_t *b, tt_value_t base, tt_value_t value, const
   if (product(view->sizes, view->rank) == 0) return base;
   core_t c = make_core(view);
   value = reduce_to_core(b, value, &c, view);
-  base = tt_view_as_dtype(b, base, view->dtype);
+  base = as_dtype(b, base, view->dtype);
   if (b->status) return TT_NO_VALUE;
-  base = tt_view_as_dtype(b, write_core(b, base, value, &c), base_dtype);
+  base = as_dtype(b, write_core(b, base, value, &c), base_dtype);
   base = resized(b, base, product(base_dims, base_rank));
   return tt_emit_reshape(b, base, base_rank, base_dims);
 }

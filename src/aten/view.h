@@ -24,20 +24,13 @@ typedef struct tt_view_s {
 tt_value_t tt_view_read(tt_build_t *b, tt_value_t base, const tt_view_t *view);
 
 // The storage's value after `value` (of the view's sizes and dtype) was written through the view.
-// `base` is not used where tt_view_covers. Where elements overlap one of them wins.
+// `base` is not used where tt_view_covers; then the result has the sizes in the order of descending
+// strides, so that equal metadata reads it back unchanged. Where elements overlap one of them wins.
 tt_value_t tt_view_write(tt_build_t *b, tt_value_t base, tt_value_t value, const tt_view_t *view,
                          size_t storage_bytes);
 
 // Does the view name every whole element of the storage exactly once?
 bool tt_view_covers(const tt_view_t *view, size_t storage_bytes);
-
-// The dims (room for view->rank) of the value that a covering write makes: the sizes in the order
-// of descending strides, so that equal metadata reads it back unchanged.
-void tt_view_memory_dims(const tt_view_t *view, int64_t *out_dims);
-
-// `value`'s memory seen as another dtype: same bytes; the last dimension takes the factor where it
-// can, else the result has rank 1, padded with zeros to a whole element.
-tt_value_t tt_view_as_dtype(tt_build_t *b, tt_value_t value, tt_dtype_t dtype);
 
 #ifdef __cplusplus
 }

@@ -10,9 +10,6 @@
 
 static const char *const level_names[] = {"error", "warning", "info", "debug"};
 
-// Set before threads start (log.h), hence read without a lock.
-static tt_log_sink_t log_sink;
-static void *log_sink_context;
 static _Atomic int log_level = -1;  // -1: the environment has not been looked at
 
 // Two threads may both look at the environment; they find the same, so a race is harmless.
@@ -28,18 +25,10 @@ static int level_now(void) {
   return level;
 }
 
-bool tt_log_enabled(tt_log_level_t level) { return (int)level <= level_now(); }
-
-void tt_log_text(const char *text, size_t size) {
-  if (log_sink) {
-    log_sink(log_sink_context, text, size);
-  } else {
-    fwrite(text, 1, size, stderr);
-  }
-}
+void tt_log_text(const char *text, size_t size) { fwrite(text, 1, size, stderr); }
 
 void tt_log(tt_log_level_t level, const char *format, ...) {
-  if (!tt_log_enabled(level)) return;
+  if ((int)level > level_now()) return;
   char line[2048];
   int head = snprintf(line, sizeof line, "torchtpu %s: ", level_names[level]);
   va_list args;
@@ -52,9 +41,4 @@ void tt_log(tt_log_level_t level, const char *format, ...) {
   if (size > sizeof line - 2) size = sizeof line - 2;
   line[size] = '\n';
   tt_log_text(line, size + 1);
-}
-
-void tt_log_set_sink(tt_log_sink_t sink, void *context) {
-  log_sink = sink;
-  log_sink_context = context;
 }

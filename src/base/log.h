@@ -1,4 +1,4 @@
-// The only way anything here reaches the user's terminal: stderr by default, or the host's sink.
+// The only way anything here reaches the user's terminal: lines on stderr.
 #ifndef TT_BASE_LOG_H_
 #define TT_BASE_LOG_H_
 
@@ -23,15 +23,9 @@ typedef enum tt_log_level_e {
 // dropped, before they are formatted. One call is one line; the newline is added, and what passes 2
 // kB is cut.
 void tt_log(tt_log_level_t level, const char *format, ...) TT_PRINTF(2, 3);
-bool tt_log_enabled(tt_log_level_t level);
 
 // Unconditional text, as it is (dumps that the user asked for).
 void tt_log_text(const char *text, size_t size);
-
-// Where text goes: `text` is borrowed for the call and not zero-terminated. NULL restores stderr.
-// Set before threads start.
-typedef void (*tt_log_sink_t)(void *context, const char *text, size_t size);
-void tt_log_set_sink(tt_log_sink_t sink, void *context);
 
 #ifdef __cplusplus
 }

@@ -49,8 +49,5 @@ tt_status_t tt__host_unsupported(const tt_call_t *call, const char *why) TT_MUST
 // index(...) and its kin where a boolean mask stands among the indices (mask.c).
 bool tt__has_masks(const tt_call_t *call);
 tt_status_t tt__call_with_masks(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
-// Positions of the elements that are not zero: [rank][count], tt_free *out_positions.
-tt_status_t tt__find_nonzero(const tt_tensor_t *t, int64_t **out_positions,
-                             int64_t *out_count) TT_MUST_USE;
 
 #endif  // TT_EAGER_HOST_H_

@@ -269,7 +269,6 @@ tt_status_t tt__window_append(tt__window_t *window, tt__frame_t *frame, tt__inst
                               tt_outs_t *outs) TT_MUST_USE;
 tt_status_t tt__window_flush(tt__window_t *window) TT_MUST_USE;
 void tt__window_forget(tt__window_t *window, tt__version_t *version);  // a pending version dies
-bool tt__window_is_empty(const tt__window_t *window);
 void tt__window_hold(const tt__window_t *window);  // sets `held` in its instances
 tt_status_t tt__window_create(int device, tt__window_t **out_window) TT_MUST_USE;
 void tt__window_destroy(tt__window_t *window);
@@ -280,8 +279,6 @@ tt_status_t tt__flush_stream(int device, int64_t stream) TT_MUST_USE;
 
 // --- recording (recorder.c) ----------------------------------------------------------------------
 tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) TT_MUST_USE;
-// Fresh storages for the instance's results, their versions not set.
-tt_status_t tt__outs_make(tt__instance_t *instance, int device, tt_outs_t *outs) TT_MUST_USE;
 void tt__outs_drop(tt_outs_t *outs);  // after a failure: releases the storages too
 // Hands output `o` its version (taken over).
 void tt__output_set(const tt__instance_t *instance, uint32_t o, const tt__frame_t *frame,

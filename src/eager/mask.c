@@ -10,7 +10,8 @@ static void next_position(const tt_tensor_t *t, int64_t *at) {
   }
 }
 
-tt_status_t tt__find_nonzero(const tt_tensor_t *t, int64_t **out_positions, int64_t *out_count) {
+// Positions of the elements that are not zero: [rank][count], tt_free *out_positions.
+static tt_status_t find_nonzero(const tt_tensor_t *t, int64_t **out_positions, int64_t *out_count) {
   uint8_t *mask;
   int64_t n = tt__elements(t), count = 0, at[TT_MAX_RANK] = {0};
   *out_positions = NULL;
@@ -32,7 +33,7 @@ tt_status_t tt__host_nonzero(const tt_call_t *call, tt_outs_t *outs) {
   const tt_tensor_t *self = tt__tensor_arg(call, 0);
   int64_t *positions, count;
   if (!self) return tt__host_unsupported(call, "no tensor");
-  TT_RETURN_IF_ERROR(tt__find_nonzero(self, &positions, &count));
+  TT_RETURN_IF_ERROR(find_nonzero(self, &positions, &count));
   int64_t sizes[2] = {count, self->rank}, strides[2] = {1, count};
   tt__host_result_t r = {TT_S64, TT_S64, 2, sizes, strides};
   tt_status_t s = tt__host_give(call, &r, positions, outs);
@@ -89,7 +90,7 @@ static tt_status_t expand_mask(indices_t *x, const tt_tensor_t *self, const tt_t
     }
   }
   int64_t *positions, count;
-  TT_RETURN_IF_ERROR(tt__find_nonzero(mask, &positions, &count));
+  TT_RETURN_IF_ERROR(find_nonzero(mask, &positions, &count));
   tt_status_t s = TT_OK_STATUS;
   for (uint32_t d = 0; !s && d < mask->rank; d++) {
     s = add_vector(x, tt_storage_device(self->storage), positions + (int64_t)d * count, count);

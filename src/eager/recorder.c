@@ -23,7 +23,8 @@ void tt__outs_drop(tt_outs_t *outs) {
   tt_outs_deinit(outs);
 }
 
-tt_status_t tt__outs_make(tt__instance_t *n, int device, tt_outs_t *outs) {
+// Fresh storages for the instance's results, their versions not set.
+static tt_status_t make_outs(tt__instance_t *n, int device, tt_outs_t *outs) {
   uint32_t inline_count = sizeof outs->inline_items / sizeof *outs->inline_items;
   outs->count = 0;
   outs->items = outs->inline_items;
@@ -202,7 +203,7 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
   tt__instance_t *n = *out_instance;
   int device = frame->call->device;
   if (__builtin_expect(n->unsupported != NULL, 0)) return tt_status_clone(n->unsupported);
-  TT_RETURN_IF_ERROR(tt__outs_make(n, device, outs));
+  TT_RETURN_IF_ERROR(make_outs(n, device, outs));
   tt__engine.stats.ops_recorded++;
   tt_status_t s;
   tt__window_t *capture = NULL;

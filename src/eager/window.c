@@ -6,6 +6,17 @@
 
 enum { MOST_OPS = 4096 };
 
+// Back to an empty window, of an epoch of its own.
+static void reset(tt__window_t *w) {
+  static uint64_t last_epoch;
+  for (uint32_t i = 0; i < w->external_count; i++) tt__version_release(w->externals[i]);
+  w->epoch = ++last_epoch;
+  w->trace_count = w->op_count = w->pending_count = w->external_count = w->scalar_count = 0;
+  w->check_count = w->draw_count = w->link_count = 0;
+  w->bytes = 0;
+  w->hash = TT_HASH_SEED;
+}
+
 tt_status_t tt__window_create(int device, tt__window_t **out_window) {
   tt__window_t *w = *out_window = tt_alloc_zeroed(sizeof *w);
   if (!w) return tt__no_host_memory();
@@ -15,15 +26,13 @@ tt_status_t tt__window_create(int device, tt__window_t **out_window) {
   tt_status_t s = tt_client_memory_stats(tt__engine.client, (uint32_t)device, &m);
   if (!s && m.bytes_limit > 0) w->most_bytes = (size_t)m.bytes_limit / 2;
   tt_status_release(s);
-  tt__window_reset(w);
+  reset(w);
   return TT_OK_STATUS;
 }
 
 void tt__window_hold(const tt__window_t *w) {
   for (uint32_t i = 0; i < w->op_count; i++) w->ops[i]->held = true;
 }
-
-bool tt__window_is_empty(const tt__window_t *window) { return window->op_count == 0; }
 
 void tt__window_forget(tt__window_t *window, tt__version_t *version) {
   window->pending[version->number] = NULL;
@@ -33,7 +42,7 @@ void tt__window_destroy(tt__window_t *w) {
   tt_status_t gone = TT_ERROR(INVALID_ARGUMENT, "the value was made while a program was captured");
   tt__window_give_up(w, gone);
   tt_status_release(gone);
-  tt__window_reset(w);
+  reset(w);
   tt_free(w->trace);
   tt_free(w->ops);
   tt_free(w->pending);
@@ -44,16 +53,6 @@ void tt__window_destroy(tt__window_t *w) {
   tt_free(w->links);
   tt_free(w->places);
   tt_free(w);
-}
-
-void tt__window_reset(tt__window_t *w) {
-  static uint64_t last_epoch;
-  for (uint32_t i = 0; i < w->external_count; i++) tt__version_release(w->externals[i]);
-  w->epoch = ++last_epoch;
-  w->trace_count = w->op_count = w->pending_count = w->external_count = w->scalar_count = 0;
-  w->check_count = w->draw_count = w->link_count = 0;
-  w->bytes = 0;
-  w->hash = TT_HASH_SEED;
 }
 
 // --- appending -----------------------------------------------------------------------------------
@@ -280,6 +279,6 @@ tt_status_t tt__window_flush(tt__window_t *w) {
   tt_status_t s = flush(w);
   if (s) tt__window_give_up(w, s);
   tt__period_flushed(&w->period);
-  tt__window_reset(w);
+  reset(w);
   return s;
 }

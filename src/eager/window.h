@@ -67,7 +67,6 @@ struct tt__window_s {
   size_t bytes, most_bytes;  // of values made since the last flush
   tt__period_t period;
 };
-void tt__window_reset(tt__window_t *w);
 // Makes room for the bit sets behind the trace, all zero. False without memory.
 bool tt__window_key(tt__window_t *w) TT_MUST_USE;
 

@@ -197,21 +197,3 @@ void tt_emit_while(tt_build_t *b, const tt_value_t *init, uint32_t count, tt_blo
   tt_value_t first = tt_emit(b, &spec);
   for (uint32_t i = 0; i < count; i++) out_values[i] = b->status ? TT_NO_VALUE : first + i;
 }
-
-tt_value_t tt_emit_custom_call(tt_build_t *b, const char *target, const tt_value_t *operands,
-                               uint32_t count, const tt_type_t *types, uint32_t type_count,
-                               const char *backend_config) {
-  tt_attr_t attrs[2] = {tt_attr_string(TT_ATTR_CALL_TARGET_NAME, target, (uint32_t)strlen(target))};
-  if (backend_config) {
-    attrs[1] =
-        tt_attr_string(TT_ATTR_BACKEND_CONFIG, backend_config, (uint32_t)strlen(backend_config));
-  }
-  tt_node_spec_t spec = {.op = TT_OP_CUSTOM_CALL,
-                         .operands = operands,
-                         .operand_count = count,
-                         .attrs = attrs,
-                         .attr_count = backend_config ? 2 : 1,
-                         .types = types,
-                         .type_count = type_count};
-  return tt_emit(b, &spec);
-}

@@ -173,11 +173,6 @@ tt_value_t tt_emit_all_to_all(tt_build_t *b, tt_value_t x, const tt_replica_grou
 tt_value_t tt_emit_collective_broadcast(tt_build_t *b, tt_value_t x,
                                         const tt_replica_groups_t *groups);
 
-// Without side effect; `backend_config` may be NULL. The first of its results.
-tt_value_t tt_emit_custom_call(tt_build_t *b, const char *target, const tt_value_t *operands,
-                               uint32_t count, const tt_type_t *types, uint32_t type_count,
-                               const char *backend_config);
-
 #ifdef __cplusplus
 }
 #endif

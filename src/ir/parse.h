@@ -102,8 +102,7 @@ tt_status_t tt__parse_add_ints(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
                                const int64_t *list, uint32_t count) TT_MUST_USE;
 // "{a = 1, b}" or "<{...}>" whose bracket is next.
 tt_status_t tt__parse_dictionary(tt__parser_t *ps, tt__reading_t *r) TT_MUST_USE;
-// The value of attribute or keyword `name`, after its '='.
-tt_status_t tt__parse_attribute(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) TT_MUST_USE;
+// The value of keyword `name`, after its '='.
 tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) TT_MUST_USE;
 // The number of the name in `names`, which end with NULL; an error names `what`.
 tt_status_t tt__parse_enum(tt__parser_t *ps, const char *what, const char *const *names,

@@ -163,6 +163,10 @@ static tt_attr_key_t key_of(tt__slice_t name) {
   return TT_ATTR_COUNT;
 }
 
+// The value of attribute `name`, after its '='.
+static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r,
+                                   tt__slice_t name) TT_MUST_USE;
+
 // "#stablehlo.gather<offset_dims = [1], ...>" and its kin: fields under their own names. The names
 // of dot's fields match, too; `channel_handle` has fields of its own.
 static tt_status_t structure(tt__parser_t *ps, tt__reading_t *r) {
@@ -175,7 +179,7 @@ static tt_status_t structure(tt__parser_t *ps, tt__reading_t *r) {
     TT_RETURN_IF_ERROR(tt__parse_need(ps, "="));
     if (tt__slice_is(name, "handle")) name = (tt__slice_t){"channel_id", 10};
     if (tt__slice_is(name, "type")) name = (tt__slice_t){"channel_type", 12};
-    TT_RETURN_IF_ERROR(tt__parse_attribute(ps, r, name));
+    TT_RETURN_IF_ERROR(attribute_value(ps, r, name));
   }
   return TT_OK_STATUS;
 }
@@ -293,7 +297,7 @@ static tt_status_t bytes_value(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
 }
 
 // Unknown attributes (shardings, frontend attributes) are skipped: none changes what is computed.
-tt_status_t tt__parse_attribute(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
+static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
   if (tt__slice_is(name, "dimension_numbers") || tt__slice_is(name, "scatter_dimension_numbers") ||
       tt__slice_is(name, "dot_dimension_numbers") || tt__slice_is(name, "channel_handle")) {
     return dimension_numbers(ps, r);
@@ -348,7 +352,7 @@ tt_status_t tt__parse_dictionary(tt__parser_t *ps, tt__reading_t *r) {
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
     }
     if (tt__parse_take(ps, "=")) {
-      TT_RETURN_IF_ERROR(tt__parse_attribute(ps, r, name));
+      TT_RETURN_IF_ERROR(attribute_value(ps, r, name));
     } else if (tt__slice_is(name, "use_global_device_ids")) {
       TT_RETURN_IF_ERROR(tt__parse_add_int(ps, r, TT_ATTR_USE_GLOBAL_DEVICE_IDS, 1));
     }
@@ -436,8 +440,7 @@ tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t na
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) {
     if (!tt__slice_is(name, words[i].word)) continue;
     if (words[i].op != TT_OP_COUNT && words[i].op != r->op) continue;
-    return tt__parse_attribute(ps, r,
-                               (tt__slice_t){words[i].attribute, strlen(words[i].attribute)});
+    return attribute_value(ps, r, (tt__slice_t){words[i].attribute, strlen(words[i].attribute)});
   }
-  return tt__parse_attribute(ps, r, name);
+  return attribute_value(ps, r, name);
 }

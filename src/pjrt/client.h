@@ -35,7 +35,6 @@ tt_status_t tt_client_compile(tt_client_t *client, const tt_graph_t *graph,
 // The same from text (a user's program).
 tt_status_t tt_client_compile_text(tt_client_t *client, const char *text, size_t size,
                                    tt_executable_t **out_executable) TT_MUST_USE;
-void tt_executable_retain(tt_executable_t *executable);
 void tt_executable_release(tt_executable_t *executable);
 uint32_t tt_executable_output_count(const tt_executable_t *executable);
 

@@ -103,10 +103,6 @@ tt_status_t tt_client_compile(tt_client_t *client, const tt_graph_t *graph,
   return wrap(client, handle, out_executable);
 }
 
-void tt_executable_retain(tt_executable_t *executable) {
-  atomic_fetch_add_explicit(&executable->refs, 1, memory_order_relaxed);
-}
-
 void tt_executable_release(tt_executable_t *executable) {
   if (!executable || atomic_fetch_sub(&executable->refs, 1) != 1) return;
   const tt_plugin_t *plugin = executable->client->plugin;

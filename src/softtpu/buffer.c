@@ -9,8 +9,8 @@
 #include "base/alloc.h"
 #include "softtpu/plan_internal.h"
 
-tt_status_t tt__buffer_new(tt__planner_t *p, size_t bytes, uint32_t begin, uint32_t end,
-                           uint32_t *out_buffer) {
+static tt_status_t new_buffer(tt__planner_t *p, size_t bytes, uint32_t begin, uint32_t end,
+                              uint32_t *out_buffer) {
   if (!tt_grow((void **)&p->buffers, &p->buffer_capacity, p->buffer_count + 1, sizeof *p->buffers))
     return tt__plan_no_memory();
   p->buffers[p->buffer_count] = (tt__buffer_t){
@@ -21,7 +21,7 @@ tt_status_t tt__buffer_new(tt__planner_t *p, size_t bytes, uint32_t begin, uint3
 
 tt_status_t tt__buffer_fixed(tt__planner_t *p, size_t bytes, uint32_t base, uint64_t offset,
                              bool writable, uint32_t *out_buffer) {
-  TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, 0, 0, out_buffer));
+  TT_RETURN_IF_ERROR(new_buffer(p, bytes, 0, 0, out_buffer));
   tt__buffer_t *b = &p->buffers[*out_buffer];
   b->fixed = true;
   b->writable = writable;
@@ -169,7 +169,7 @@ static tt_status_t assign_write(tt__planner_t *p, const tt__seq_t *seq, tt__step
   if (aliases && bytes && find_lender(p, seq, s, w, bytes, targets, aliases, &buffer))
     p->buffers[buffer].lent = true;
   else
-    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, begin_of(s), info->last, &buffer));
+    TT_RETURN_IF_ERROR(new_buffer(p, bytes, begin_of(s), info->last, &buffer));
   occupy(p, buffer, v);
   info->reusable = true;
   return TT_OK_STATUS;
@@ -261,7 +261,7 @@ static tt_status_t copy_returns(tt__planner_t *p, const tt_block_t *block, tt__s
     if (!overwritten) continue;
     size_t bytes = value_bytes(p, block->returns[i]);
     uint32_t saved = 0;
-    TT_RETURN_IF_ERROR(tt__buffer_new(p, bytes, end, end, &saved));
+    TT_RETURN_IF_ERROR(new_buffer(p, bytes, end, end, &saved));
     TT_RETURN_IF_ERROR(append_copy(p, seq, from[i], saved, bytes));
     from[i] = saved;
   }
@@ -277,8 +277,7 @@ tt_status_t tt__buffer_assign(tt__planner_t *p, const tt_block_t *block, tt__seq
   for (uint32_t i = 0; i < seq->count; i++) {
     tt__step_t *s = seq->steps[i];
     if (s->scratch_bytes)
-      TT_RETURN_IF_ERROR(
-          tt__buffer_new(p, s->scratch_bytes, s->time, s->time_end, &s->scratch_buffer));
+      TT_RETURN_IF_ERROR(new_buffer(p, s->scratch_bytes, s->time, s->time_end, &s->scratch_buffer));
     for (uint32_t w = 0; w < s->write_count; w++)
       TT_RETURN_IF_ERROR(assign_write(p, seq, s, w, targets, aliases));
     if (s->region_count) TT_RETURN_IF_ERROR(assign_regions(p, s));

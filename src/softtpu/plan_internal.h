@@ -206,7 +206,6 @@ tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *node,
 // that.
 bool tt__plan_arg_fits(tt__planner_t *p, const tt_node_t *node, bool *out_largest);
 bool tt__plan_reduce_fits(const tt__planner_t *p, const tt_node_t *node);
-bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *node, uint32_t i);
 bool tt__conv_fits(const tt__planner_t *p, const tt_node_t *node);
 bool tt__dot_fits(const tt__planner_t *p, const tt_node_t *node);
@@ -219,8 +218,6 @@ tt_status_t tt__cluster_block(tt__planner_t *p, const tt_block_t *block, tt__ste
                               uint32_t *out_count) TT_MUST_USE;
 
 // --- buffer.c ---
-tt_status_t tt__buffer_new(tt__planner_t *p, size_t bytes, uint32_t begin, uint32_t end,
-                           uint32_t *out_buffer) TT_MUST_USE;
 tt_status_t tt__buffer_fixed(tt__planner_t *p, size_t bytes, uint32_t base, uint64_t offset,
                              bool writable, uint32_t *out_buffer) TT_MUST_USE;
 // Assigns buffers to everything `seq` writes and appends the copies that bring the block's returns

@@ -210,7 +210,7 @@ static bool reads_first(const move_t *m) {
   return false;
 }
 
-bool tt__plan_move_fits(const tt__planner_t *p, const tt_node_t *n) {
+static bool fits(const tt__planner_t *p, const tt_node_t *n) {
   if (n->op != TT_OP_CONCATENATE && n->op != TT_OP_PAD && n->op != TT_OP_DYNAMIC_SLICE &&
       n->op != TT_OP_DYNAMIC_UPDATE_SLICE)
     return false;
@@ -238,7 +238,7 @@ static tt_status_t finish(tt__planner_t *p, const tt_node_t *n, move_t *m,
 }
 
 tt_status_t tt__plan_move_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
-  if (!tt__plan_move_fits(p, n)) return TT_OK_STATUS;
+  if (!fits(p, n)) return TT_OK_STATUS;
   move_t *m = tt_arena_zeroed(p->arena, sizeof *m);
   part_t *parts = tt_arena_zeroed(p->arena, sizeof *parts * (n->operand_count + 1u));
   if (!m || !parts) return tt__plan_no_memory();
@@ -257,7 +257,7 @@ tt_status_t tt__plan_move_step(tt__planner_t *p, const tt_node_t *n, tt__step_t 
 
 // Operands that the step's tile programs compute. A dynamic slice's is not: its place is not known.
 bool tt__plan_move_soft(const tt__planner_t *p, const tt_node_t *n, uint32_t i) {
-  if (!tt__plan_move_fits(p, n)) return false;
+  if (!fits(p, n)) return false;
   return n->op == TT_OP_CONCATENATE || (n->op == TT_OP_PAD && i == 0) ||
          (n->op == TT_OP_DYNAMIC_UPDATE_SLICE && i == 1);
 }

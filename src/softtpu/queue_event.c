@@ -32,7 +32,7 @@ struct tt_queue_event_s {
   callback_t *callbacks;
 };
 
-int64_t tt_queue_event_now(void) {
+static int64_t now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
@@ -59,7 +59,7 @@ tt_queue_event_t *tt_queue_event_create_done(tt_status_t status) {
     return NULL;
   }
   event->error = status;
-  event->time = tt_queue_event_now();
+  event->time = now_ns();
   atomic_store(&event->state, status ? FAILED : DONE);
   return event;
 }
@@ -91,7 +91,7 @@ void tt_queue_event_set(tt_queue_event_t *event, tt_status_t status) {
     return;
   }
   event->error = status;
-  event->time = tt_queue_event_now();
+  event->time = now_ns();
   callback_t *callbacks = event->callbacks;
   event->callbacks = NULL;
   atomic_store(&event->state, status ? FAILED : DONE);

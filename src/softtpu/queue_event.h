@@ -35,7 +35,4 @@ int64_t tt_queue_event_time(const tt_queue_event_t *event);
 // Whether somebody has been told of the failure (by error or await).
 bool tt_queue_event_observed(const tt_queue_event_t *event);
 
-// CLOCK_MONOTONIC in nanoseconds.
-int64_t tt_queue_event_now(void);
-
 #endif  // TT_SOFTTPU_QUEUE_EVENT_H_

@@ -401,24 +401,3 @@ tt_status_t tt_reference_node(const tt_graph_t *graph, const tt_node_t *node,
   tt__ref_state_t state = {.graph = graph, .device_count = 1, .values = &no_values};
   return dispatch(&state, active, node, &operands, &results);
 }
-
-tt_status_t tt_reference_collective(const tt_graph_t *graph, const tt_node_t *node,
-                                    uint32_t device_count, const void *const *const *operands,
-                                    void *const *const *results) {
-  if (!(tt_op_infos[node->op].traits & TT_TRAIT_COLLECTIVE) || !group_kernels[node->op]) {
-    return TT_ERROR(INVALID_ARGUMENT, "%s is not a collective", tt_op_infos[node->op].text);
-  }
-  tt__ref_state_t *state = NULL;
-  TT_RETURN_IF_ERROR(state_create(graph, device_count, &state));
-  bool *active = (bool *)tt_alloc(device_count);
-  tt_status_t status;
-  if (!active) {
-    status = tt__ref_no_memory(node);
-  } else {
-    memset(active, 1, device_count);
-    status = dispatch(state, active, node, operands, results);
-  }
-  tt_free(active);
-  state_destroy(state);
-  return status;
-}

@@ -58,13 +58,6 @@ tt_status_t tt_reference_node(const tt_graph_t *graph, const tt_node_t *node,
                               tt_reference_env_t *env, const void *const *operands,
                               void *const *results) TT_MUST_USE;
 
-// Evaluates one collective (all_reduce, all_gather, reduce_scatter, all_to_all,
-// collective_permute, collective_broadcast) for devices that are all present:
-// operands[device][operand], results[device][result].
-tt_status_t tt_reference_collective(const tt_graph_t *graph, const tt_node_t *node,
-                                    uint32_t device_count, const void *const *const *operands,
-                                    void *const *const *results) TT_MUST_USE;
-
 #ifdef __cplusplus
 }
 #endif

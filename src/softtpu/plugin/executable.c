@@ -139,6 +139,24 @@ static tt_pjrt_value_t cost(const char *name, double value) {
                            .count = 1};
 }
 
+static void release(tt_soft_executable_t *executable) {
+  if (!executable || atomic_fetch_sub(&executable->refs, 1) != 1) return;
+  uint32_t values = executable->program->output_count + executable->program->input_count;
+  for (uint32_t i = 0; executable->layouts && i < values; i++) tt_free(executable->layouts[i]);
+  tt_free(executable->layouts);
+  tt_program_release(executable->program);
+  tt_free(executable->name);
+  tt_free(executable->options);
+  tt_free(executable->devices);
+  tt_free(executable->logical_ids);
+  tt_free(executable->output_types);
+  tt_free(executable->output_ranks);
+  tt_free(executable->output_dims);
+  tt_free(executable->kinds);
+  tt_free(executable->kind_sizes);
+  tt_free(executable);
+}
+
 // After a failure release frees whatever is there.
 tt_status_t tt__soft_executable_create(tt_soft_client_t *client, tt_program_t *program,
                                        const char *name, const char *options, size_t options_size,
@@ -160,7 +178,7 @@ tt_status_t tt__soft_executable_create(tt_soft_client_t *client, tt_program_t *p
   if (!status) status = assign_devices(executable);
   if (!status) status = describe_outputs(executable);
   if (status) {
-    tt__soft_executable_release(executable);
+    release(executable);
     return status;
   }
   if (program->graph) {
@@ -176,29 +194,11 @@ tt_status_t tt__soft_executable_create(tt_soft_client_t *client, tt_program_t *p
   return TT_OK_STATUS;
 }
 
-void tt__soft_executable_release(tt_soft_executable_t *executable) {
-  if (!executable || atomic_fetch_sub(&executable->refs, 1) != 1) return;
-  uint32_t values = executable->program->output_count + executable->program->input_count;
-  for (uint32_t i = 0; executable->layouts && i < values; i++) tt_free(executable->layouts[i]);
-  tt_free(executable->layouts);
-  tt_program_release(executable->program);
-  tt_free(executable->name);
-  tt_free(executable->options);
-  tt_free(executable->devices);
-  tt_free(executable->logical_ids);
-  tt_free(executable->output_types);
-  tt_free(executable->output_ranks);
-  tt_free(executable->output_dims);
-  tt_free(executable->kinds);
-  tt_free(executable->kind_sizes);
-  tt_free(executable);
-}
-
 // --- questions ---
 
 tt_pjrt_error_t *tt__soft_Executable_Destroy(tt_pjrt_ref_args_t *a) {
   TT_SOFT_CHECK(a, self);
-  tt__soft_executable_release(a->self);
+  release(a->self);
   return NULL;
 }
 

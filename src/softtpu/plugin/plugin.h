@@ -141,7 +141,6 @@ tt_status_t tt__soft_target(tt_soft_client_t *client, void *device, void *memory
 tt_status_t tt__soft_executable_create(tt_soft_client_t *client, tt_program_t *program,
                                        const char *name, const char *options, size_t options_size,
                                        tt_soft_executable_t **out_executable) TT_MUST_USE;
-void tt__soft_executable_release(tt_soft_executable_t *executable);
 
 // From the compile options: how many devices, and which.
 typedef struct tt_soft_options_s {
