@@ -1,6 +1,5 @@
 #include "capture.hpp"
 
-#include <ATen/ops/as_strided.h>
 #include <c10/util/SmallVector.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/autograd/python_variable.h>
@@ -132,12 +131,14 @@ class Outputs {
     const at::Tensor *input = out.input == TT_CAPTURE_FRESH ? nullptr : inputs_.sources[out.input];
     const at::ScalarType dtype = tt::dtype_from_c(out.meta.dtype);
     if (input && out.same) return *input;
-    if (input && input->scalar_type() == dtype)
-      return at::as_strided(input->detach(), sizes, strides, out.offset);
     auto tensor = at::detail::make_tensor<c10::TensorImpl>(
         c10::Storage(input ? input->storage() : storages_[out.storage]),
         c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(dtype));
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, out.offset);
+    // A view without a call: a subclass or a mode is not asked. Writes are counted on both sides.
+    if (input && !input->is_inference() && !tensor.is_inference())
+      tensor.unsafeGetTensorImpl()->set_version_counter(
+          input->unsafeGetTensorImpl()->version_counter());
     return tensor;
   }
 

@@ -21,3 +21,19 @@ def _same_start():
     yield
     torch.tpu.set_eager_mode(os.environ.get("TORCHTPU_EAGER_MODE", "strict"))
     torch.set_default_device("cpu")
+
+
+@pytest.fixture
+def programs(monkeypatch) -> list:
+    """The compiled programs that a test makes."""
+    from torchtpu.compile import Program
+
+    made = []
+    init = Program.__init__
+
+    def note(self, *args):
+        init(self, *args)
+        made.append(self)
+
+    monkeypatch.setattr(Program, "__init__", note)
+    return made

@@ -1,4 +1,5 @@
-"""What of a graph is one program: what is between collectives, and of it the device's work.
+"""What of a graph is one program: what is between collectives and others' ops, and of it the
+device's work.
 
 AOTAutograd's graphs mix the two: an optimizer's step counts and a learning rate are CPU tensors.
 The host's part is small and runs first, op by op; 0-d results enter the device's part as run-time
@@ -52,11 +53,17 @@ class Step:
     reads: list[int]
     writes: list[int]
     forgets: list[int]  # of reads, those that nothing needs any more
-    is_collective: bool
+    is_apart: bool  # one node, run as it is
 
 
 class NotSplit(Exception):
     """The graph cannot be one program; says why."""
+
+
+def _is_plain(value: object) -> bool:
+    """Whether programs take it. A ragged tensor's length, known by who it is, they do not."""
+    ragged = isinstance(value, torch.SymInt) and isinstance(value.node.hint, torch.SymInt)
+    return isinstance(value, _PLAIN) and not ragged
 
 
 def _tensors(value: object) -> list[torch.Tensor]:
@@ -94,7 +101,7 @@ def _sides(module: fx.GraphModule) -> tuple[dict[fx.Node, _Side], int]:
         if node.op == "output":
             continue
         value = _value(module, node)
-        if node.op == "placeholder" and not isinstance(value, _PLAIN):
+        if node.op == "placeholder" and not _is_plain(value):
             raise NotSplit(f"an argument is a {type(value).__name__}")
         own = _own_side(_tensors(value), devices)
         used = {lives[n] for n in node.all_input_nodes}
@@ -207,17 +214,41 @@ def _places(
     return places
 
 
-# --- between collectives --------------------------------------------------------------------------
+# --- between what runs apart ----------------------------------------------------------------------
 
 _COLLECTIVES = ("_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "c10d")
+# PyTorch's own: what they do is what they record. Kernels of any others are code that may do
+# anything else as well (count, read Python's state), so they are called each time. `streams` acts
+# on the device's queues, now.
+_RECORDED = (
+    *("_dtensor", "_quantized", "aten", "fsdp", "higher_order", "inductor_prims", "mkldnn"),
+    *("prim", "prims", "profiler", "quantized", "quantized_decomposed", "rngprims"),
+)
 
 
-def _is_collective(node: fx.Node) -> bool:
-    """Starts one, waits for one, or takes a result out of a list of one's."""
+def _is_apart(node: fx.Node) -> bool:
+    """A collective, a wait for one, someone else's op, or a result out of the list of one's."""
     if node.target is operator.getitem:
         source = node.args[0]
-        return isinstance(source, fx.Node) and _is_collective(source)
-    return getattr(node.target, "namespace", None) in _COLLECTIVES
+        return isinstance(source, fx.Node) and _is_apart(source)
+    if isinstance(node.target, torch._ops.HigherOrderOperator):
+        return any(_calls_others(node, argument) for argument in node.args)
+    return isinstance(node.target, torch._ops.OpOverload) and _is_others(node.target)
+
+
+def _is_others(op: torch._ops.OpOverload) -> bool:
+    return op.namespace in _COLLECTIVES or op.namespace not in _RECORDED
+
+
+def _calls_others(node: fx.Node, argument: object) -> bool:
+    """Whether a higher-order op does through `argument`: an op, or the graph of a branch."""
+    if isinstance(argument, torch._ops.OpOverload):
+        return _is_others(argument)
+    if not isinstance(argument, fx.Node) or argument.op != "get_attr":
+        return False
+    module = node.graph.owning_module
+    inner = _value(module, argument) if module else None
+    return isinstance(inner, fx.GraphModule) and any(_is_apart(n) for n in inner.graph.nodes)
 
 
 def _final(module: fx.GraphModule, result: object, number: dict[fx.Node, int]) -> object:
@@ -227,22 +258,23 @@ def _final(module: fx.GraphModule, result: object, number: dict[fx.Node, int]) -
 
 
 def is_cut(module: fx.GraphModule) -> bool:
-    """Whether the graph has collectives, or hands things through that no program takes (meshes)."""
+    """Whether something of it runs apart, or it hands things through that no program takes
+    (meshes, the lengths of ragged tensors)."""
     return any(
-        _is_collective(n) or (n.op == "placeholder" and not isinstance(_value(module, n), _PLAIN))
+        _is_apart(n) or (n.op == "placeholder" and not _is_plain(_value(module, n)))
         for n in module.graph.nodes
     )
 
 
 def cut(module: fx.GraphModule) -> tuple[list[Step], list]:
-    """The graph as steps in its order, collectives apart, and its results: numbers of values, or
-    constants as (constant,). The arguments are the first values.
+    """The graph as steps in its order and its results: numbers of values, or constants as
+    (constant,). The arguments are the first values.
     """
     *nodes, output = module.graph.nodes
     given = [n for n in nodes if n.op == "placeholder"]
     pieces: list[list[fx.Node]] = []
     for node in (n for n in nodes if n.op not in ("placeholder", "get_attr")):
-        if not pieces or _is_collective(node) or _is_collective(pieces[-1][-1]):
+        if not pieces or _is_apart(node) or _is_apart(pieces[-1][-1]):
             pieces.append([])
         pieces[-1].append(node)
     number = {n: i for i, n in enumerate(given)}
@@ -262,6 +294,6 @@ def cut(module: fx.GraphModule) -> tuple[list[Step], list]:
         number.update((n, first + k) for k, n in enumerate(made))
         forgets = [number[n] for n in reads if last[n] == i]
         writes = [number[n] for n in made]
-        collective = _is_collective(piece[0])
-        steps.append(Step(graph, [number[n] for n in reads], writes, forgets, collective))
+        apart = _is_apart(piece[0])
+        steps.append(Step(graph, [number[n] for n in reads], writes, forgets, apart))
     return steps, [_final(module, n, number) for n in output.args[0]]

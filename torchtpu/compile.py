@@ -2,7 +2,8 @@
 
 AOTAutograd's graph is run once through the same recorder that eager uses; what it recorded becomes
 one program. A call with other sizes is captured anew (milliseconds on the software TPU), never
-recompiled by Dynamo. A graph with collectives is several programs: before, between and after them.
+recompiled by Dynamo. Collectives and other libraries' ops run by themselves: a graph with some is
+several programs, before, between and after them.
 A graph that reads values on the host cannot be one program: it runs op by op, and says so once.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import fx
+from torch import fx, nn
 
 from torchtpu import _C
 from torchtpu._capture import capture
@@ -23,6 +24,7 @@ from torchtpu._split import NotSplit, Parts, Step, cut, is_cut, split
 
 _log = logging.getLogger("torchtpu.compile")
 
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 _MOST_PROGRAMS = 1024  # of one graph; then they are forgotten and captured anew
 
 
@@ -50,11 +52,7 @@ class Program:
             except NotImplementedError as reason:
                 self._whole = False
                 _log.warning("a compiled graph runs op by op: %s%s", reason, _node_of(reason))
-        if results is not None:
-            return results
-        taken = list(arguments)
-        arguments.clear()
-        return list(self._graph(*taken))
+        return _op_by_op(self._graph)(arguments) if results is None else results
 
     def _add(self, arguments: list) -> None:
         program, results = self._capture(arguments)
@@ -67,9 +65,10 @@ class Program:
         self._count = _C.programs_add(self._programs, arguments, program, results)
 
     def _capture(self, arguments: list) -> tuple[Any, list]:
-        inputs = [a for a in arguments if isinstance(a, torch.Tensor)]
+        plain = [_plain(a) for a in arguments]
+        inputs = [a for a in plain if isinstance(a, torch.Tensor)]
         with torch.no_grad():
-            return capture(lambda: list(self._graph(*arguments)), inputs, device=self._index)
+            return capture(lambda: list(self._graph(*plain)), inputs, device=self._index)
 
 
 def _node_of(error: BaseException) -> str:
@@ -93,9 +92,17 @@ def _changed(scalar: torch.Tensor) -> torch.Tensor:
     return scalar + 3
 
 
+def _plain(argument: Any) -> Any:
+    """A subclass that only changes Python's side is a tensor like any other inside a graph."""
+    if not isinstance(argument, torch.Tensor) or type(argument) in (torch.Tensor, nn.Parameter):
+        return argument
+    overrides = type(argument).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    return argument if overrides else argument.as_subclass(torch.Tensor)
+
+
 def _op_by_op(graph: fx.GraphModule) -> Callable[[list], list]:
     def run(arguments: list) -> list:
-        taken = list(arguments)
+        taken = [_plain(a) for a in arguments]
         arguments.clear()
         return list(graph(*taken))
 
@@ -136,8 +143,8 @@ def _relax_views(graph: fx.GraphModule) -> None:
 
 
 def _in_steps(steps: list[Step], final: list) -> Callable[[list], list]:
-    """The programs between the collectives, and those, one after the other."""
-    functions = [_op_by_op(s.graph) if s.is_collective else _compile(s.graph) for s in steps]
+    """The programs between what runs apart, and that, one after the other."""
+    functions = [_op_by_op(s.graph) if s.is_apart else _compile(s.graph) for s in steps]
 
     def run(arguments: list) -> list:
         values: dict[int, Any] = dict(enumerate(arguments))
@@ -209,6 +216,8 @@ def compile_backend(
     if options:
         raise ValueError(f"the tpu backend has no options, got {sorted(options)}")
     if mode is not None:
+        if mode not in _MODES:
+            raise ValueError(f"unrecognized mode={mode!r}, should be one of: {', '.join(_MODES)}")
         _log.info("mode %r makes no difference to the tpu backend", mode)
     return aot_autograd(
         fw_compiler=compile_graph,

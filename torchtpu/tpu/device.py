@@ -7,14 +7,16 @@ from functools import lru_cache
 import torch
 
 from torchtpu import _C
-from torchtpu.tpu._device_index import check_not_forked, device_index
+from torchtpu.tpu._device_index import check_not_forked, constant, device_index
 
 
+@constant
 def is_available() -> bool:
     """True where ``torch.empty(0, device="tpu")`` would work; starts no device threads."""
     return _C.device_count() > 0
 
 
+@constant
 def device_count() -> int:
     return _C.device_count()
 
@@ -39,7 +41,7 @@ def _is_in_bad_fork() -> bool:
 
 
 def current_device() -> int:
-    return torch._C._accelerator_getDeviceIndex()
+    return torch.accelerator.current_device_index()  # Dynamo knows this one
 
 
 def set_device(device) -> None:
@@ -90,8 +92,9 @@ def _maybe_exchange_device(index: int) -> int:
 
 def synchronize(device=None) -> None:
     """Waits for all work on ``device``; an error of that work is raised here."""
-    check_not_forked()
-    torch._C._accelerator_synchronizeDevice(device_index(device))
+    if not torch.compiler.is_dynamo_compiling():
+        check_not_forked()
+    torch.accelerator.synchronize(device_index(device))
 
 
 @atexit.register
@@ -146,14 +149,17 @@ def _properties(index: int) -> DeviceProperties:
     )
 
 
+@constant
 def get_device_properties(device=None) -> DeviceProperties:
     return _properties(device_index(device))
 
 
+@constant
 def get_device_name(device=None) -> str:
     return get_device_properties(device).name
 
 
+@constant
 def get_device_capability(device=None) -> tuple[int, int]:
     properties = get_device_properties(device)
     return properties.major, properties.minor
