@@ -40,17 +40,31 @@ def test_info_tells_why_the_device_does_not_start() -> None:
     assert "/no/such/plugin.so" in done.stdout and "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TORCHTPU_EAGER_MODE", "fast"),
+        ("TORCHTPU_NUM_DEVICES", "0"),
+        ("TORCHTPU_FALLBACK", "never"),
+        ("XRT_TPU_CONFIG", "x"),
+    ],
+)
+def test_info_tells_what_is_wrong_with_a_variable(name: str, value: str) -> None:
+    done = torchtpu("info", "--json", **{name: value})
+    assert done.returncode == 1, done.stderr
+    assert name in json.loads(done.stdout)["error"]
+
+
 def test_environment_is_what_the_sources_read() -> None:
+    """Every name of the package's kind that the sources quote, and getenv's of any kind."""
     read = set()
     for folder in ("src", "bridge", "torchtpu"):
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".c", ".cpp", ".py"):
-                read |= set(re.findall(r'getenv\("(\w+)"', path.read_text()))
-                read |= set(
-                    re.findall(r'environ(?:\.get\(|\[)"((?:TORCHTPU|TT)_\w+)"', path.read_text())
-                )
-    listed = {v.name for v in variables.VARIABLES}
-    assert read <= listed, "missing in torchtpu/cli/variables.py"
+            if path.suffix in (".c", ".h", ".cpp", ".hpp", ".py") and path.name != "variables.py":
+                text = path.read_text()
+                read |= set(re.findall(r'getenv\("(\w+)"', text))
+                read |= set(re.findall(r'"((?:TORCHTPU|TT|XRT)_[A-Z_]+)"', text))
+    assert read == {v.name for v in variables.VARIABLES}, "see torchtpu/cli/variables.py"
     assert environment.markdown() in (ROOT / "docs" / "environment.md").read_text(), (
         "paste `torchtpu env --markdown` into docs/environment.md"
     )
@@ -101,6 +115,13 @@ def test_run_is_the_script_on_tpu(
 
 def _with(folder: pathlib.Path) -> str:
     return os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+
+
+@pytest.mark.parametrize("device", ["cpu", "nonsense"])
+def test_run_is_for_tpu(device: str, tmp_path: pathlib.Path) -> None:
+    done = torchtpu("run", "--device", device, str(tmp_path / "never.py"))
+    assert done.returncode == 2
+    assert done.stderr == f"torchtpu run: --device {device}: no tpu device\n"
 
 
 def test_default_device_must_be_a_tpu() -> None:

@@ -20,6 +20,7 @@ MODELS = """
 import torch
 
 def make():
+    print("not part of the answer")
     model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64))
     model[2].weight.data = model[2].weight.data * 2
     return model, torch.randn(32, 64), lambda y: y.square().mean()
@@ -34,6 +35,15 @@ def large():
 
 def nothing():
     return 3
+
+def raises():
+    raise ValueError("my own")
+
+def leaves():
+    raise SystemExit(3)
+
+def asks(x):
+    return make()
 """
 
 
@@ -64,15 +74,18 @@ def test_training_step_is_accepted(models: pathlib.Path) -> None:
 def test_out_of_memory_names_lines(models: pathlib.Path) -> None:
     done = torchtpu("aot", f"{models}:large", "--level", "9", TORCHTPU_HBM_BYTES="64G")
     assert done.returncode == 1, done.stderr
-    assert "OUT_OF_MEMORY" in done.stdout and "models.py:15" in done.stdout
+    assert "OUT_OF_MEMORY" in done.stdout and "models.py:16" in done.stdout
 
 
 @libtpu
 @pytest.mark.parametrize(
     ("name", "status", "words"),
     [
-        ("reads", 1, ["NotImplementedError", "models.py:11"]),
+        ("reads", 1, ["NotImplementedError", "models.py:12"]),
+        ("raises", 1, ["ValueError: my own", "models.py:22"]),
+        ("leaves", 1, ["SystemExit: 3", "models.py:25"]),
         ("nothing", 2, ["(model, inputs)"]),
+        ("asks", 2, ["asks is called without arguments", "'x'"]),
         ("missing", 2, ["no function 'missing'"]),
     ],
 )
@@ -82,6 +95,34 @@ def test_errors(models: pathlib.Path, name: str, status: int, words: list[str]) 
     assert "Traceback" not in done.stderr
     for word in words:
         assert word in done.stdout + done.stderr
+
+
+@libtpu
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["no_such.py:make"], 2, "there is no file no_such.py"),
+        (["MODELS:leaves"], 1, "3"),
+        (["MODELS:make", "--option", "fast"], 2, "NAME=VALUE"),
+        (["MODELS:make", "--program", "/no/such/folder/x"], 2, "/no/such/folder/x"),
+        (["MODELS:make", "--train", "--optimizer", "Nope"], 2, "no optimizer 'Nope'"),
+    ],
+)
+def test_json_is_json(
+    models: pathlib.Path, arguments: list[str], status: int, message: str
+) -> None:
+    arguments = [a.replace("MODELS", str(models)) for a in arguments]
+    done = torchtpu("aot", *arguments, "--json")
+    assert done.returncode == status and "Traceback" not in done.stderr, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["accepted"] is False and message in answer["error"]["message"]
+
+
+def test_compiler_that_is_not_there(models: pathlib.Path) -> None:
+    done = torchtpu("aot", f"{models}:make", "--json", TPU_LIBRARY_PATH="/no/such/libtpu.so")
+    assert done.returncode == 2
+    answer = json.loads(done.stdout)
+    assert not answer["accepted"] and "/no/such/libtpu.so" in answer["error"]["message"]
 
 
 def test_case_keeps_ties_and_state() -> None:

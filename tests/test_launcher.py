@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from torchtpu import _launcher
+
 TORCHRUN = pathlib.Path(sys.executable).with_name("torchrun")
 SCRIPT = """
 import argparse, torch
@@ -38,3 +40,22 @@ def test_flag_makes_tpu_the_default(launcher: list, tmp_path: pathlib.Path) -> N
         assert "--tpu" in output(*launcher, "--help")
         out = output(*launcher, *flags, script, "one", "--tpu", "3")
         assert out.split() == ["cpu", "cpu", "one", "3"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["-m", "torch.distributed.run"], True),
+        (["-X", "dev", "-W", "error", "-u", "-m", "torch.distributed.launch"], True),
+        (["/venv/bin/torchrun", "--tpu"], True),
+        (["/site-packages/torch/distributed/run.py"], True),
+        (["-X", "torchrun", "train.py"], False),
+        (["-c", "pass", "torchrun"], False),
+        (["train.py", "-m", "torch.distributed.run"], False),
+        (["-m"], False),
+        ([], False),
+    ],
+)
+def test_which_processes_are_launchers(words: list, told: bool, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "orig_argv", [sys.executable, *words])
+    assert _launcher._is_launcher() == told

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import pathlib
 import sys
 from collections.abc import Callable, Mapping
@@ -40,6 +41,12 @@ def load(spec: str) -> Callable[[], Any]:
     function = getattr(module, name, None)
     if not callable(function):
         raise CaseError(f"{path} has no function {name!r}")
+    try:
+        inspect.signature(function).bind()
+    except TypeError as error:
+        raise CaseError(f"{name} is called without arguments: {error}") from None
+    except ValueError:
+        pass  # a built-in that does not say
     return function
 
 

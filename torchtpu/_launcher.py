@@ -13,16 +13,25 @@ import sys
 from torchtpu import _default
 
 _MODULES = ("torch.distributed.run", "torch.distributed.launch")
+_FILES = tuple(os.path.join(*module.split(".")) + ".py" for module in _MODULES)
+_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")  # Python's options of two words
 
 
 def _is_launcher() -> bool:
     """`torchrun ...` or `python -m torch.distributed.run ...`, before any of its code has run."""
-    words = sys.orig_argv[1:]
-    for i, word in enumerate(words):
-        if word == "-m":
-            return words[i + 1 : i + 2] != [] and words[i + 1] in _MODULES
-        if not word.startswith("-"):
-            return os.path.basename(word).removesuffix(".exe") == "torchrun"
+    words = iter(sys.orig_argv[1:])
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif word == "-m":
+            return next(words, None) in _MODULES
+        elif word == "-c":
+            return False
+        elif not word.startswith("-"):
+            path = os.path.abspath(word)
+            return os.path.basename(word).removesuffix(".exe") == "torchrun" or path.endswith(
+                _FILES
+            )
     return False
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import gc
 import importlib.util
 import json
@@ -52,37 +53,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    # What the user's code prints is no part of the answer.
+    with contextlib.redirect_stdout(sys.stderr if arguments.json else sys.stdout):
+        status, answer, text = _answer(arguments)
+    if arguments.json:
+        print(json.dumps(answer, indent=2))
+    elif "topologies" in answer:
+        _print(answer)
+    elif status == 2:
+        print(f"torchtpu aot: {answer['error']['message']}", file=sys.stderr)
+    else:
+        print(f"not accepted: {answer['error']['code']}: {answer['error']['message']}")
+        print(text, end="")
+    return status
+
+
+def _answer(arguments: argparse.Namespace) -> tuple[int, dict[str, Any], str]:
+    """Exit status, what --json prints, and for a refused program the lines below that."""
     from torchtpu import _aot_case
 
-    if not importlib.util.find_spec("libtpu") and "TPU_LIBRARY_PATH" not in os.environ:
-        print("torchtpu aot needs Google's compiler: pip install torchtpu[aot]", file=sys.stderr)
-        return 2
     # The model's weights take their place; a model larger than the usual size is what one asks for.
     os.environ.setdefault("TORCHTPU_HBM_BYTES", "1024G")
     try:
+        _check(arguments)
         program = _trace(arguments)
-    except _aot_case.CaseError as error:
-        print(f"torchtpu aot: {error}", file=sys.stderr)
-        return 2
-    except Exception as error:
-        return _refused(error, arguments.json)
-    if arguments.program:
-        pathlib.Path(arguments.program).write_text(program["text"])
+        text = program.pop("text")
+        if arguments.program:
+            pathlib.Path(arguments.program).write_text(text)
+    except (_aot_case.CaseError, _Wrong) as error:
+        wrong = {"code": "INVALID_ARGUMENT", "message": str(error), "line": None}
+        return 2, {"accepted": False, "error": wrong}, ""
+    except (Exception, SystemExit) as error:
+        return _refused(error)
     # The compiler needs the memory that the model's tensors had.
     gc.collect()
     answers = []
     for name in arguments.topology:
-        answers.append(_compile(program["text"], name, arguments))
+        answers.append(_compile(text, name, arguments))
         told = "accepted" if answers[-1]["accepted"] else "not accepted"
         print(f"{name}: {told}", file=sys.stderr, flush=True)
     accepted = all(answer["accepted"] for answer in answers)
-    if arguments.json:
-        del program["text"]
-        whole = {"accepted": accepted, **program, "topologies": answers}
-        print(json.dumps(whole, indent=2))
-    else:
-        _print(program, answers)
-    return 0 if accepted else 1
+    return int(not accepted), {"accepted": accepted, **program, "topologies": answers}, ""
+
+
+class _Wrong(Exception):
+    """An argument that only a look at this machine tells."""
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    library = os.environ.get("TPU_LIBRARY_PATH")
+    if library and not pathlib.Path(library).is_file():
+        raise _Wrong(f"TPU_LIBRARY_PATH={library!r}: there is no such file")
+    if not library and not importlib.util.find_spec("libtpu"):
+        raise _Wrong("needs Google's compiler: pip install torchtpu[aot]")
+    for option in arguments.option:
+        if not re.fullmatch(r"[^=]+=.*", option):
+            raise _Wrong(f"--option {option}: NAME=VALUE is meant")
+    if arguments.program and not pathlib.Path(arguments.program).absolute().parent.is_dir():
+        raise _Wrong(f"--program {arguments.program}: there is no such folder")
 
 
 def _trace(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -113,7 +141,7 @@ def _trace(arguments: argparse.Namespace) -> dict[str, Any]:
 # --- errors ---------------------------------------------------------------------------------------
 
 
-def _refused(error: Exception, as_json: bool) -> int:
+def _refused(error: BaseException) -> tuple[int, dict[str, Any], str]:
     """An error of the user's code, or of an op that cannot be traced: with the user's line."""
     frames = [
         f
@@ -122,13 +150,8 @@ def _refused(error: Exception, as_json: bool) -> int:
     ]
     where = f"{frames[-1].filename}:{frames[-1].lineno} in {frames[-1].name}" if frames else None
     told = {"code": type(error).__name__, "message": str(error), "line": where}
-    if as_json:
-        print(json.dumps({"accepted": False, "error": told}, indent=2))
-    else:
-        print(f"not accepted: {told['code']}: {told['message']}")
-        if frames:
-            print(f"  at {where}\n    {frames[-1].line}")
-    return 1
+    text = f"  at {where}\n    {frames[-1].line}\n" if frames else ""
+    return 1, {"accepted": False, "error": told}, text
 
 
 def _lines_of(message: str, text: str) -> list[str]:
@@ -296,7 +319,8 @@ def _print_details(answer: dict[str, Any]) -> None:
     print("\n" + format_table(("cycles", "fusion", "from"), rows, "r"))
 
 
-def _print(program: dict[str, Any], answers: list[dict[str, Any]]) -> None:
+def _print(program: dict[str, Any]) -> None:
+    answers = program["topologies"]
     count = format_count(program["parameters"])
     print(f"{program['function']}: {program['step']}, {count} parameters,", end=" ")
     print(f"{program['operations']} operations; inputs {', '.join(program['inputs'])}\n")

@@ -78,7 +78,7 @@ def collect() -> dict[str, Any]:
         facts["eager_mode"] = tpu.get_eager_mode().name.lower()
         # One op end to end: the device is not only listed.
         torch.testing.assert_close((torch.ones(2, device="tpu") + 1).cpu(), torch.full((2,), 2.0))
-    except (RuntimeError, AssertionError) as error:
+    except (RuntimeError, ValueError, AssertionError) as error:
         facts["error"] = str(error)
     return facts
 

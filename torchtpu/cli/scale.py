@@ -30,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _parameters(model: str) -> float:
     if ".py:" not in model:
-        return float(model)
+        try:
+            return float(model)
+        except ValueError:
+            raise ValueError(
+                f"{model!r} is no number of parameters and no FILE.py:FUNCTION"
+            ) from None
     import torch
 
     from torchtpu import _aot_case

@@ -23,7 +23,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...")
 
 
+def _is_tpu(device: str) -> bool:
+    import torch
+
+    try:
+        return torch.device(device).type == "tpu"
+    except RuntimeError:
+        return False
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if not _is_tpu(arguments.device):
+        print(f"torchtpu run: --device {arguments.device}: no tpu device", file=sys.stderr)
+        return 2
     flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
     command = [sys.executable, *flags]
     command += ["-m"] if arguments.module else []
