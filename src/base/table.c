@@ -7,13 +7,13 @@
 // Room for 128 entries before the first doubling.
 #define FIRST_SIZE 256u
 
-// Moves the entries to `size` places, but for those that `drop` (may be NULL) takes.
-static bool rebuild(tt_table_t *table, uint32_t size, bool (*drop)(void *entry)) {
+// Moves the entries to `size` places, but for those that `drop` takes before *excess is 0.
+static bool rebuild(tt_table_t *table, uint32_t size, tt_table_drop_fn_t drop, uint64_t *excess) {
   void **fresh = tt_alloc_zeroed(size * sizeof *fresh);
   if (!fresh) return false;
   for (uint32_t i = 0; i < table->size; i++) {
     if (!table->places[i]) continue;
-    if (drop && drop(table->places[i])) {
+    if (*excess && drop(table->places[i], excess)) {
       table->count--;
       continue;
     }
@@ -30,9 +30,12 @@ static bool rebuild(tt_table_t *table, uint32_t size, bool (*drop)(void *entry))
 // Doubles at half full: runs of occupied places stay short, so a miss costs two or three looks.
 bool tt_table_reserve(tt_table_t *table) {
   if (2 * table->count < table->size) return true;
-  return rebuild(table, table->size ? table->size * 2 : FIRST_SIZE, NULL);
+  uint64_t none = 0;
+  return rebuild(table, table->size ? table->size * 2 : FIRST_SIZE, NULL, &none);
 }
 
-void tt_table_filter(tt_table_t *table, bool (*drop)(void *entry)) {
-  if (table->count) (void)rebuild(table, table->size, drop);
+void tt_table_evict(tt_table_t *table, uint64_t excess, tt_table_drop_fn_t drop) {
+  for (int look = 0; look < 2 && excess && table->count; look++) {
+    if (!rebuild(table, table->size, drop, &excess)) return;
+  }
 }

@@ -17,9 +17,12 @@ typedef struct tt_table_s {
 // Makes room for one entry more; false where there is no memory.
 bool tt_table_reserve(tt_table_t *table) TT_MUST_USE;
 
-// Takes out the entries for which `drop` holds; it may free them. Calls it for each entry once, or
-// for none where there is no memory.
-void tt_table_filter(tt_table_t *table, bool (*drop)(void *entry));
+// Makes room by the second chance algorithm: calls `drop` for one entry after another, for each at
+// most twice, until *excess is 0. An entry that was used since the last look forgets that and stays
+// (false); `drop` frees any other, lowers *excess by what that gave back, never below 0, and says
+// true. Nothing happens where there is no memory.
+typedef bool (*tt_table_drop_fn_t)(void *entry, uint64_t *excess);
+void tt_table_evict(tt_table_t *table, uint64_t excess, tt_table_drop_fn_t drop);
 
 // The place of the entry with this hash for which `same` holds, or the empty one where it would
 // go. The table has room (tt_table_reserve) or the result is NULL.

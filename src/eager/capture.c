@@ -80,9 +80,7 @@ static tt_status_t begin(tt_capture_t *c, const tt_tensor_t *inputs, uint32_t co
   if (!c->inputs) return tt__no_host_memory();
   for (uint32_t i = 0; i < count; i++) TT_RETURN_IF_ERROR(add_input(c, &inputs[i]));
   TT_RETURN_IF_ERROR(keep_key(c));
-  TT_RETURN_IF_ERROR(tt__window_create(c->device, &c->window));
-  c->window->capture = c;
-  return TT_OK_STATUS;
+  return tt__window_create(c->device, c, &c->window);
 }
 
 tt_status_t tt_capture_begin(int device, const tt_tensor_t *inputs, uint32_t count,

@@ -6,7 +6,7 @@
 #include "ir/location.h"
 
 static tt_table_t table;  // of tt__fused_t, retained
-static uint64_t ops_held, most_ops = 1 << 18;
+static uint64_t ops_held, most_ops = 1 << 17;
 
 static bool matches(const void *entry, const void *key) {
   const tt__fused_t *p = entry;
@@ -28,22 +28,21 @@ void tt__fused_release(tt__fused_t *p) {
   tt_free(p);
 }
 
-// The second chance algorithm: who was used since the last look stays once more.
-static bool drop_unused(void *entry) {
+static bool drop_unused(void *entry, uint64_t *excess) {
   tt__fused_t *p = entry;
-  if (p->used) {
-    p->used = false;
-    return false;
-  }
+  bool stays = p->used;
+  p->used = false;
+  if (stays) return false;
+  *excess -= p->op_count < *excess ? p->op_count : *excess;
   ops_held -= p->op_count;
   tt__fused_release(p);
   return true;
 }
 
+// A quarter at a time, as in the cache of instances.
 static void make_room(uint32_t op_count) {
-  for (int look = 0; look < 2 && ops_held + op_count > most_ops; look++) {
-    tt_table_filter(&table, drop_unused);
-  }
+  if (ops_held + op_count <= most_ops) return;
+  tt_table_evict(&table, most_ops / 4 + op_count, drop_unused);
 }
 
 // --- building ------------------------------------------------------------------------------------

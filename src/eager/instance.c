@@ -4,7 +4,7 @@
 #include "eager/internal.h"
 
 static tt_table_t table;  // of tt__instance_t
-static uint32_t last_id, most = 1 << 14, excess;
+static uint32_t last_id, looks, most = 1 << 14;
 
 typedef struct words_s {
   const uint64_t *words;
@@ -32,14 +32,12 @@ tt__instance_t *tt__instance_find(const tt__frame_t *frame) {
 
 void tt__instance_limit(uint32_t count) { most = count; }
 
-// The second chance algorithm, as for windows' programs.
-static bool drop_unused(void *entry) {
+static bool drop_unused(void *entry, uint64_t *excess) {
   tt__instance_t *n = entry;
-  if (excess == 0) return false;
-  bool stays = n->used || n->held || n->pinned;
-  n->used = n->held = false;
+  bool stays = n->used || n->pinned || n->held == looks;
+  n->used = false;
   if (stays) return false;
-  excess--;
+  --*excess;
   tt__engine.stats.instances--;
   tt__instance_release(n);
   return true;
@@ -48,11 +46,8 @@ static bool drop_unused(void *entry) {
 // A quarter at a time, so that looking through them all is rare.
 static void make_room(void) {
   if (table.count < most) return;
-  excess = most / 4 + 1;
-  for (int look = 0; look < 2 && excess > 0; look++) {
-    tt__windows_hold();
-    tt_table_filter(&table, drop_unused);
-  }
+  tt__windows_hold(++looks);
+  tt_table_evict(&table, most / 4 + 1, drop_unused);
 }
 
 tt_status_t tt__instance_insert(tt__instance_t *instance) {

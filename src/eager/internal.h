@@ -173,8 +173,8 @@ struct tt__instance_s {
   uint64_t hash;
   _Atomic uint32_t refs;  // the cache's, and of those who look at it without the lock
   bool used;              // since the cache was last looked through
-  bool held;              // a window has it
   bool pinned;            // a captured program has it
+  uint32_t held;          // the latest look through the cache at which a window had it
   uint64_t *key;
   uint32_t key_count;
   uint32_t id;
@@ -221,7 +221,7 @@ static inline void tt__instance_settle(tt__instance_t *n) {
     n->graph = NULL;
   }
 }
-void tt__windows_hold(void);  // sets `held` in the streams' windows' instances (stream.c)
+void tt__windows_hold(uint32_t look);  // sets `held` in the streams' windows' instances (stream.c)
 // Under the lock: puts it in the cache, or destroys it where an equal one is there already.
 tt_status_t tt__instance_insert(tt__instance_t *instance) TT_MUST_USE;
 tt_status_t tt__instance_program(tt__instance_t *instance, uint64_t donated,
@@ -269,8 +269,10 @@ tt_status_t tt__window_append(tt__window_t *window, tt__frame_t *frame, tt__inst
                               tt_outs_t *outs) TT_MUST_USE;
 tt_status_t tt__window_flush(tt__window_t *window) TT_MUST_USE;
 void tt__window_forget(tt__window_t *window, tt__version_t *version);  // a pending version dies
-void tt__window_hold(const tt__window_t *window);  // sets `held` in its instances
-tt_status_t tt__window_create(int device, tt__window_t **out_window) TT_MUST_USE;
+void tt__window_hold(const tt__window_t *window, uint32_t look);  // sets `held` in its instances
+// `capture` NULL: a stream's window. The caller destroys it.
+tt_status_t tt__window_create(int device, tt_capture_t *capture,
+                              tt__window_t **out_window) TT_MUST_USE;
 void tt__window_destroy(tt__window_t *window);
 // Values that nobody will compute: those who hold them get `error` (copied) to read.
 void tt__window_give_up(tt__window_t *window, tt_status_t error);

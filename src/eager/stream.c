@@ -41,14 +41,14 @@ tt__window_t *tt__stream_window(int device) {
   device_streams_t *d = streams_of(device);
   if (!d) return NULL;
   tt__window_t **w = &d->windows[current[device]];
-  if (!*w) tt_status_release(tt__window_create(device, w));
+  if (!*w) tt_status_release(tt__window_create(device, NULL, w));
   return *w;
 }
 
-void tt__windows_hold(void) {
+void tt__windows_hold(uint32_t look) {
   for (int device = 0; device < TT__MAX_DEVICES; device++) {
     for (int i = 0; devices[device] && i < MOST_STREAMS; i++) {
-      if (devices[device]->windows[i]) tt__window_hold(devices[device]->windows[i]);
+      if (devices[device]->windows[i]) tt__window_hold(devices[device]->windows[i], look);
     }
   }
 }

@@ -17,21 +17,28 @@ static void reset(tt__window_t *w) {
   w->hash = TT_HASH_SEED;
 }
 
-tt_status_t tt__window_create(int device, tt__window_t **out_window) {
-  tt__window_t *w = *out_window = tt_alloc_zeroed(sizeof *w);
+tt_status_t tt__window_create(int device, tt_capture_t *capture, tt__window_t **out_window) {
+  *out_window = NULL;
+  tt__window_t *w = tt_alloc_zeroed(sizeof *w);
   if (!w) return tt__no_host_memory();
   w->device = device;
+  w->capture = capture;
+  if (!capture && !(w->period = tt_alloc_zeroed(sizeof *w->period))) {
+    tt_free(w);
+    return tt__no_host_memory();
+  }
   w->most_bytes = SIZE_MAX;
   tt_memory_stats_t m;
   tt_status_t s = tt_client_memory_stats(tt__engine.client, (uint32_t)device, &m);
   if (!s && m.bytes_limit > 0) w->most_bytes = (size_t)m.bytes_limit / 2;
   tt_status_release(s);
   reset(w);
+  *out_window = w;
   return TT_OK_STATUS;
 }
 
-void tt__window_hold(const tt__window_t *w) {
-  for (uint32_t i = 0; i < w->op_count; i++) w->ops[i]->held = true;
+void tt__window_hold(const tt__window_t *w, uint32_t look) {
+  for (uint32_t i = 0; i < w->op_count; i++) w->ops[i]->held = look;
 }
 
 void tt__window_forget(tt__window_t *window, tt__version_t *version) {
@@ -52,6 +59,7 @@ void tt__window_destroy(tt__window_t *w) {
   tt_free(w->draws);
   tt_free(w->links);
   tt_free(w->places);
+  tt_free(w->period);
   tt_free(w);
 }
 
@@ -174,13 +182,13 @@ tt_status_t tt__window_append(tt__window_t *w, tt__frame_t *frame, tt__instance_
   if (!w->capture && (w->op_count >= MOST_OPS || w->bytes > w->most_bytes)) {
     // Its error is told by who reads its results, or by the next synchronisation.
     tt__error_defer(w->device, tt__window_flush(w));
-    tt__period_look(&w->period);
+    tt__period_look(w->period);
   }
   TT_RETURN_IF_ERROR(settle_inputs(w, frame, n));
   if (!make_room(w, n)) return tt__no_host_memory();
   write_trace(w, frame, n);
   TT_RETURN_IF_ERROR(add_outputs(w, frame, n, outs));
-  if (!w->capture && tt__period_step(&w->period, n->id))
+  if (w->period && tt__period_step(w->period, n->id))
     tt__error_defer(w->device, tt__window_flush(w));
   return TT_OK_STATUS;
 }
@@ -278,7 +286,7 @@ tt_status_t tt__window_flush(tt__window_t *w) {
   tt__engine.stats.windows_flushed++;
   tt_status_t s = flush(w);
   if (s) tt__window_give_up(w, s);
-  tt__period_flushed(&w->period);
+  tt__period_flushed(w->period);
   reset(w);
   return s;
 }

@@ -65,7 +65,7 @@ struct tt__window_s {
   uint32_t link_count, link_capacity;
   uint32_t check_count;
   size_t bytes, most_bytes;  // of values made since the last flush
-  tt__period_t period;
+  tt__period_t *period;      // of a stream's window; NULL: captured
 };
 // Makes room for the bit sets behind the trace, all zero. False without memory.
 bool tt__window_key(tt__window_t *w) TT_MUST_USE;
@@ -86,7 +86,8 @@ struct tt__fused_s {
 // From the cache, or made; retained for the caller. Under the lock.
 tt_status_t tt__fused_program(tt__window_t *w, uint64_t hash,
                               tt__fused_t **out_program) TT_MUST_USE;
-// The cache holds programs of so many ops together; what was not used for the longest goes first.
+// The cache holds programs of so many ops together (2 to 4 KB of host memory each); what was not
+// used for the longest goes first.
 void tt__fused_limit(uint64_t op_count);
 
 // The window, its key complete, as StableHLO text. The caller frees it with tt_free.

@@ -164,7 +164,7 @@ TEST(the_cache_of_windows_is_bounded) {
   s = tt_status_join(s, tt_eager_synchronize(0));
   EXPECT(s && strstr(tt_status_message(s), "index_select"));
   tt_status_release(s);
-  tt__fused_limit(1 << 18);
+  tt__fused_limit(1 << 17);
   compiled = stats_now().programs_compiled;
   for (int round = 0; round < 2; round++) {
     for (int64_t size = 1; size <= 32; size++) {
