@@ -228,6 +228,19 @@ static tt_status_t plan_graph(tt_plan_t *plan) {
   return status;
 }
 
+// The passes leave what they replaced in the graph's arena, as much again as what stays: a plan
+// keeps its graph for as long as it lives, so a large one is copied out (2 % of the time).
+enum { COMPACT_BYTES = 1 << 16 };
+
+static tt_status_t compact(tt_graph_t **graph) {
+  tt_graph_t *fresh;
+  if ((*graph)->arena.used < COMPACT_BYTES) return TT_OK_STATUS;
+  TT_RETURN_IF_ERROR(tt_graph_clone(*graph, &fresh));
+  tt_graph_destroy(*graph);
+  *graph = fresh;
+  return TT_OK_STATUS;
+}
+
 tt_status_t tt_plan_create(const tt_graph_t *graph, const tt_plan_options_t *options,
                            tt_plan_t **out_plan) {
   *out_plan = NULL;
@@ -241,6 +254,7 @@ tt_status_t tt_plan_create(const tt_graph_t *graph, const tt_plan_options_t *opt
     plan->output_count = plan->graph->main->return_count;
     plan->base_count = TT__BASE_INPUT + plan->input_count + plan->output_count;
     if (!plan->reference) status = tt_opt_run(plan->graph);
+    if (!plan->reference && !status) status = compact(&plan->graph);
     if (!plan->reference && !status) status = plan_graph(plan);
   }
   if (status) {
