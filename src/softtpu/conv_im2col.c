@@ -35,16 +35,13 @@ static void widen(const tt__conv_t *c, int64_t n, const char *from, int64_t stri
   size_t size = tt_dtype_size(c->in);
   uint32_t half = tt__half_index(c->in);
   if (half == TT__HALF_COUNT) {
-    if (stride == 1)
-      memcpy(to, from, size * (size_t)n);
-    else
-      k->load[tt__size_log2(size)](n, to, from, stride);
+    tt__load(k, tt__size_log2(size), n, to, from, stride);
     return;
   }
   char line[512];
   for (int64_t at = 0; at < n; at += 256) {
     int64_t m = n - at < 256 ? n - at : 256;
-    k->load[tt__size_log2(size)](m, line, from + at * stride * (int64_t)size, stride);
+    tt__load(k, tt__size_log2(size), m, line, from + at * stride * (int64_t)size, stride);
     k->widen[half](m, to + at * 4, line, line, line, 0);
   }
 }

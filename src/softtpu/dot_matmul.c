@@ -175,7 +175,7 @@ static void widen_rows(void *context, int64_t begin, int64_t end) {
       int64_t n = m->cols - j < 1024 ? m->cols - j : 1024;
       const char *src = row + j * m->col_stride * (int64_t)size;
       if (m->col_stride != 1) {
-        k->load[log2](n, line, src, m->col_stride);
+        tt__load(k, log2, n, line, src, m->col_stride);
         src = line;
       }
       float *to = c->to + r * m->cols + j;

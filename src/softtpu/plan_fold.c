@@ -92,12 +92,12 @@ const char *tt__fold_lanes(const tt__fold_t *f, int64_t n, const char *src, int6
   uint32_t half = tt__half_index(f->dtype);
   if (half == TT__HALF_COUNT) {
     if (stride == 1) return src;
-    k->load[tt__size_log2(f->lane_bytes)](n, line, src, stride);
+    tt__load(k, tt__size_log2(f->lane_bytes), n, line, src, stride);
     return line;
   }
   char raw[1024 * 2];
   if (stride != 1) {
-    k->load[tt__size_log2(tt_dtype_size(f->dtype))](n, raw, src, stride);
+    tt__load(k, tt__size_log2(tt_dtype_size(f->dtype)), n, raw, src, stride);
     src = raw;
   }
   k->widen[half](n, line, src, src, src, 0);

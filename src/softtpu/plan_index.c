@@ -84,13 +84,11 @@ static void copy_run(uint32_t log2, int64_t n, char *to, int64_t to_stride, cons
   if (n == 1 || (to_stride == 1 && from_stride == 1)) {
     memcpy(to, from, (size_t)n << log2);
   } else if (to_stride == 1) {
-    k->load[log2](n, to, from, from_stride);
+    tt__load(k, log2, n, to, from, from_stride);
   } else if (from_stride == 1) {
     k->store[log2](n, to, from, to_stride);
   } else {
-    for (int64_t i = 0; i < n; i++)
-      memcpy(to + ((i * to_stride) * ((int64_t)1 << log2)),
-             from + ((i * from_stride) * ((int64_t)1 << log2)), (size_t)1 << log2);
+    k->rows[log2](n, 1, to, to_stride, from, from_stride, 0);
   }
 }
 
@@ -105,14 +103,14 @@ static void combine_run(const index_t *x, int64_t n, char *to, int64_t to_stride
     char *dst = to + at * to_stride * size;
     const char *src = from + at * from_stride * size;
     if (from_stride != 1 && m > 1) {
-      k->load[x->size_log2](m, add, src, from_stride);
+      tt__load(k, x->size_log2, m, add, src, from_stride);
       src = add;
     }
     if (to_stride == 1 && x->half == TT__HALF_COUNT) {
       x->combine(m, dst, dst, src, src, 0);
       continue;
     }
-    k->load[x->size_log2](m, raw, dst, to_stride);
+    tt__load(k, x->size_log2, m, raw, dst, to_stride);
     if (x->half == TT__HALF_COUNT) {
       x->combine(m, raw, raw, src, src, 0);
     } else {

@@ -43,7 +43,8 @@ static tt_status_t run_pad(const tt__step_t *s, const tt__run_t *run) {
   const move_t *m = s->data;
   char *in[READS], *out = tt__at(run, s->out[0]);
   load_reads(s, run, in);
-  tt__kernels()->fill[m->size_log2]((int64_t)(m->bytes >> m->size_log2), out, in[m->value_read]);
+  tt__load(tt__kernels(), m->size_log2, (int64_t)(m->bytes >> m->size_log2), out, in[m->value_read],
+           0);
   if (m->count) tt__tile_run(m->parts[0].tile, run, in, &out);
   return TT_OK_STATUS;
 }

@@ -35,7 +35,7 @@ typedef struct job_s {
 } job_t;
 
 static void fill(size_t bytes, int64_t n, char *to, const char *value) {
-  tt__kernels()->fill[tt__size_log2(bytes)](n, to, value);
+  tt__load(tt__kernels(), tt__size_log2(bytes), n, to, value, 0);
 }
 
 // Evaluates up to `n` points from `at`; fewer where a row of the tile program ends.

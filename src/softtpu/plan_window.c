@@ -25,7 +25,7 @@ typedef struct job_s {
 } job_t;
 
 static void start(const window_t *w, int64_t n, char *acc, const char *init) {
-  tt__kernels()->fill[tt__size_log2(w->fold.acc_bytes)](n, acc, init);
+  tt__load(tt__kernels(), tt__size_log2(w->fold.acc_bytes), n, acc, init, 0);
 }
 
 // --- running totals ----------------------------------------------------------------------------

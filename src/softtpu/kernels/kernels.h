@@ -32,9 +32,8 @@ typedef enum tt__lane_e {
 enum { TT__MODE_A = 1, TT__MODE_B = 2, TT__MODE_C = 4 };
 typedef void (*tt__map_fn_t)(int64_t n, void *dst, const void *a, const void *b, const void *c,
                              uint32_t mode);
-// dst[i] = src[i * stride] (load), dst[i * stride] = src[i] (store); strides in elements, negative
-// or zero as well. The arrays do not overlap.
-typedef void (*tt__stride_fn_t)(int64_t n, void *dst, const void *src, int64_t stride);
+// dst[i * stride] = src[i]; the stride in elements, any but zero. The arrays do not overlap.
+typedef void (*tt__store_fn_t)(int64_t n, void *dst, const void *src, int64_t stride);
 // dst[r * dst_row + i] = src[r * src_row + i * src_stride] for `rows` rows of n elements; strides
 // in elements, any. The arrays do not overlap.
 typedef void (*tt__rows_fn_t)(int64_t rows, int64_t n, void *dst, int64_t dst_row, const void *src,
@@ -82,9 +81,8 @@ typedef struct tt__kernels_s {
   tt__map_fn_t convert[TT__LANE_COUNT][TT__LANE_COUNT];
   tt__map_fn_t to_pred[TT__LANE_COUNT];
   tt__map_fn_t widen[TT__HALF_COUNT], narrow[TT__HALF_COUNT], round[TT__HALF_COUNT];
-  tt__stride_fn_t load[TT__SIZE_COUNT], store[TT__SIZE_COUNT];
+  tt__store_fn_t store[TT__SIZE_COUNT];
   tt__rows_fn_t rows[TT__SIZE_COUNT];
-  void (*fill[TT__SIZE_COUNT])(int64_t n, void *dst, const void *value);
   void (*count)(int64_t n, int64_t *dst, int64_t start, int64_t step);
   // Sums and products of floats accumulate in double, everything else in its own type.
   tt__fold_rows_fn_t fold_row[TT__FOLD_COUNT][TT__LANE_COUNT];
@@ -96,6 +94,12 @@ typedef struct tt__kernels_s {
   void (*gemm_f32)(const tt__gemm_t *gemm);
   void (*gemm_f64)(const tt__gemm_t *gemm);
 } tt__kernels_t;
+
+// n elements `stride` apart (0: one of them n times), made dense.
+static inline void tt__load(const tt__kernels_t *k, uint32_t size_log2, int64_t n, void *dst,
+                            const void *src, int64_t stride) {
+  k->rows[size_log2](1, n, dst, 0, src, 0, stride);
+}
 
 // Bytes of scratch that gemm_f32 and gemm_f64 need.
 enum { TT__GEMM_SCRATCH = 1 << 20 };

@@ -139,20 +139,10 @@ enum { CALL_BYTES = 1024 };
 // may_alias types: the arrays hold whatever has that size.
 #define MOVES(size, T)                                                                      \
   SELECT(select_##size, T)                                                                  \
-  static void load_##size(int64_t n, void *d_, const void *s_, int64_t stride) {            \
-    T *d = d_;                                                                              \
-    const T *s = s_;                                                                        \
-    for (int64_t i = 0; i < n; i++) d[i] = s[i * stride];                                   \
-  }                                                                                         \
   static void store_##size(int64_t n, void *d_, const void *s_, int64_t stride) {           \
     T *d = d_;                                                                              \
     const T *s = s_;                                                                        \
     for (int64_t i = 0; i < n; i++) d[i * stride] = s[i];                                   \
-  }                                                                                         \
-  static void fill_##size(int64_t n, void *d_, const void *value) {                         \
-    T *d = d_;                                                                              \
-    T x = *(const T *)value;                                                                \
-    for (int64_t i = 0; i < n; i++) d[i] = x;                                               \
   }                                                                                         \
   static void rows_##size(int64_t rows, int64_t n, void *d_, int64_t d_row, const void *s_, \
                           int64_t s_row, int64_t stride) {                                  \
@@ -225,9 +215,7 @@ static void count(int64_t n, int64_t *dst, int64_t start, int64_t step) {
   k->op[TT_OP_IS_FINITE][L] = is_finite_##T;
 #define SET_MOVES(size)            \
   k->select[size] = select_##size; \
-  k->load[size] = load_##size;     \
   k->store[size] = store_##size;   \
-  k->fill[size] = fill_##size;     \
   k->rows[size] = rows_##size;
 
 void TT__AT_LEVEL(tt__kernels_map)(tt__kernels_t *k) {
