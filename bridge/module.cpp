@@ -159,7 +159,6 @@ PyObject *py_registered_ops(PyObject *, PyObject *) {
   return list;
 }
 
-void warn_hook(void *, const char *message) { TORCH_WARN(message); }
 
 PyMethodDef methods[] = {
     {"start", py_start, METH_NOARGS, nullptr},
@@ -199,7 +198,7 @@ PyModuleDef definition = {
 
 extern "C" __attribute__((visibility("default"))) PyObject *PyInit__C() {
   try {
-    static const tt_eager_hooks_t hooks = {nullptr, &tt::infer, &tt::python_location, &warn_hook};
+    static const tt_eager_hooks_t hooks = {nullptr, &tt::infer, &tt::python_location};
     tt_eager_install(&hooks);
     tt::status_watch_fork();
     tt::allocator_register();

@@ -6,8 +6,6 @@
 
 #include "aten/emit.h"
 
-#define TT_RESAMPLE_SPATIAL 3
-
 // rows x taps; row r's weights past its own taps are 0 and name one of its inputs again.
 typedef struct taps_s {
   int64_t rows, taps;

@@ -44,7 +44,6 @@ typedef struct tt_eager_hooks_s {
   tt_status_t (*infer)(void *context, const tt_call_t *call, tt_inferred_t *out);
   // The innermost Python frame, "file.py:12 in step" (Debug mode); false when there is none.
   bool (*python_location)(void *context, char *buffer, size_t size);
-  void (*warn)(void *context, const char *message);
 } tt_eager_hooks_t;
 void tt_eager_install(const tt_eager_hooks_t *hooks);
 
@@ -78,8 +77,6 @@ tt_status_t tt_storage_resize(tt_storage_t *storage, size_t bytes) TT_MUST_USE;
 tt_storage_t *tt_storage_find(const void *address);
 
 // --- ops -----------------------------------------------------------------------------------------
-#define TT_MAX_OUTS 4096
-
 // One returned tensor of a functional call. `storage` is retained for the caller; metadata lives
 // until tt_outs_deinit, that of TT_ATEN_HOST ops until the thread's next call. A bool result
 // (equal) comes as `offset`, without storage and metadata; an undefined tensor has metadata of rank

@@ -9,7 +9,15 @@
 #include "base/alloc.h"
 #include "ir/internal.h"
 
-enum { V = -1, E = 1, C = 2, A = 4, S = 8, L = 16, T = 32 };  // ops.def's column letters
+// ops.def's column letters.
+enum {
+  V = -1,
+  E = TT_TRAIT_ELEMENTWISE,
+  C = TT_TRAIT_COMMUTATIVE,
+  S = TT_TRAIT_SIDE_EFFECT,
+  L = TT_TRAIT_COLLECTIVE,
+  T = TT_TRAIT_TYPED,
+};
 
 const tt_op_info_t tt_op_infos[TT_OP_COUNT] = {
 #define OP(name, text, operands, results, regions, traits, infer) \

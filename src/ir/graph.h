@@ -39,10 +39,9 @@ typedef enum tt_attr_kind_e {
 typedef enum tt_trait_e {
   TT_TRAIT_ELEMENTWISE = 1,
   TT_TRAIT_COMMUTATIVE = 2,
-  TT_TRAIT_ASSOCIATIVE = 4,
-  TT_TRAIT_SIDE_EFFECT = 8,
-  TT_TRAIT_COLLECTIVE = 16,
-  TT_TRAIT_TYPED = 32,
+  TT_TRAIT_SIDE_EFFECT = 4,
+  TT_TRAIT_COLLECTIVE = 8,
+  TT_TRAIT_TYPED = 16,
 } tt_trait_t;
 
 // Attribute values, numbered as StableHLO lists them; parser and printer name them by number.

@@ -94,8 +94,6 @@ tt_status_t tt_array_copy(tt_array_t *array, tt_device_t *target,
 // The same bytes under another type of the same size.
 tt_status_t tt_array_copy_as(tt_array_t *array, tt_device_t *target, const tt_type_t *type,
                              tt_array_t **out_array) TT_MUST_USE;
-// Calls read(context, data) when the array is ready, at once where it is; with data NULL where the
-// array failed. *out_event is done after it. Not called at all where this function fails.
 typedef void (*tt_array_read_fn_t)(void *context, const void *data);
 // Calls read(context, data) when the array is ready, at once where it is, else on the queue's
 // thread; with data NULL where the array failed. *out_event is done after it (caller releases). Not
@@ -110,13 +108,11 @@ typedef struct tt_program_s {
   _Atomic uint32_t refs;
   tt_plan_t *plan;
   tt_graph_t *graph;  // owned; NULL where nobody needs it
-  uint64_t hash;
   uint32_t input_count, output_count, alias_count;
   uint32_t replica_count, partition_count;
   bool collective;  // its devices must run together
   size_t arena_bytes;
-  // Nanoseconds, the plan's own estimate.
-  uint64_t cost;
+  uint64_t cost;       // nanoseconds, the plan's own estimate
   int32_t *donations;  // [input] tt_donation_t
   int32_t *aliases;    // [output] the input whose memory it takes, or -1
   const tt_type_t **input_types, **output_types;

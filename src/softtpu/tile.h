@@ -16,7 +16,6 @@ enum {
   TT__TILE_LEAVES = 96,
   TT__TILE_STORES = 48,
   TT__TILE_INSTRS = 320,
-  TT__TILE_ELEMENTS = 1024,
   TT__TILE_SCRATCH = 49152,  // bytes of slots a thread
 };
 #define TT__NO_REG UINT16_MAX

@@ -5,7 +5,7 @@ typedef struct fuzz_s {
   tt_build_t b;
   tt_value_t pool[256];
   uint32_t count;
-  bool exact, has_reduce;
+  bool exact;
 } fuzz_t;
 
 static const tt_dtype_t all_types[] = {

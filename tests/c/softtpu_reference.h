@@ -11,7 +11,6 @@
 
 #define SCALAR(dtype) ((tt_type_t){dtype, 0, NULL})
 #define VECTOR(dtype, n) ((tt_type_t){dtype, 1, (const int64_t[]){n}})
-#define MATRIX(dtype, m, n) ((tt_type_t){dtype, 2, (const int64_t[]){m, n}})
 
 // Runs a one-node program. `results` may be NULL where the op derives its types.
 static inline tt_status_t run_op(tt_op_t op, const tt_attr_t *attrs, uint32_t attr_count,

@@ -59,8 +59,8 @@ enum {
   TT__FOLD_COUNT
 };
 
-// c[m x n] = a[m x k] * b[k x n]; element strides, c's columns are dense and c_col is not looked
-// at. k = 0 gives zeros. a and b may be transposed views.
+// c[m x n] = a[m x k] * b[k x n]; strides in elements, c's columns are dense. k = 0 gives zeros. a
+// and b may be transposed views.
 typedef struct tt__gemm_s {
   int64_t m, n, k;
   const void *a;
@@ -68,7 +68,7 @@ typedef struct tt__gemm_s {
   const void *b;
   int64_t b_row, b_col;
   void *c;
-  int64_t c_row, c_col;
+  int64_t c_row;
   void *scratch;  // tt__gemm_scratch bytes
 } tt__gemm_t;
 
