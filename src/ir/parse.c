@@ -15,12 +15,12 @@ bool tt__parse_grow(tt__parser_t *ps, void **array, uint32_t *capacity, uint32_t
   return tt__arena_grow(&ps->scratch, array, capacity, count, count + 1, element_size);
 }
 
-static uint32_t hash_of(tt__slice_t s) {
+static uint32_t hash_of(tt_slice_t s) {
   return (uint32_t)tt_hash_bytes(TT_HASH_SEED, s.at, s.size);
 }
 
 // A later name hides an earlier one of the same text, until it is popped.
-tt_status_t tt__parse_bind(tt__parser_t *ps, tt__slice_t name, const tt_value_t *values,
+tt_status_t tt__parse_bind(tt__parser_t *ps, tt_slice_t name, const tt_value_t *values,
                            uint32_t count) {
   if (!tt__parse_grow(ps, (void **)&ps->names, &ps->name_capacity, ps->name_count,
                       sizeof *ps->names)) {
@@ -50,18 +50,18 @@ static bool is_value_char(char ch) {
          ch == '_' || ch == '$' || ch == '.' || ch == '-';
 }
 
-tt_status_t tt__parse_value_name(tt__parser_t *ps, tt__slice_t *out) {
+tt_status_t tt__parse_value_name(tt__parser_t *ps, tt_slice_t *out) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "%"));
   const char *start = ps->p;
   while (ps->p < ps->end && is_value_char(*ps->p)) ps->p++;
-  *out = (tt__slice_t){start, (size_t)(ps->p - start)};
+  *out = (tt_slice_t){start, (size_t)(ps->p - start)};
   return out->size ? TT_OK_STATUS : tt__parse_fail(ps, start, "expected a value's name");
 }
 
 // Entries below name_floor are older than any entry of the function being read: a bucket's chain
 // may stop there.
 tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) {
-  tt__slice_t name;
+  tt_slice_t name;
   int64_t index = 0;
   tt__parse_space(ps);
   const char *start = ps->p;
@@ -110,7 +110,7 @@ static tt_status_t statements(tt__parser_t *ps, tt_value_t **out_returns, uint32
 static tt_status_t region_arguments(tt__parser_t *ps, tt_block_t *block) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "("));
   while (!tt__parse_take(ps, ")")) {
-    tt__slice_t name;
+    tt_slice_t name;
     tt_type_t type;
     tt_value_t v;
     uint32_t location;
@@ -152,8 +152,8 @@ tt_status_t tt__parse_region(tt__parser_t *ps, tt_block_t **out) {
   return region_body(ps, *out, names);
 }
 
-tt_status_t tt__parse_region_with(tt__parser_t *ps, const tt__slice_t *names,
-                                  const tt_type_t *types, uint32_t count, tt_block_t **out) {
+tt_status_t tt__parse_region_with(tt__parser_t *ps, const tt_slice_t *names, const tt_type_t *types,
+                                  uint32_t count, tt_block_t **out) {
   uint32_t bound = ps->name_count;
   TT_RETURN_IF_ERROR(enter(ps));
   TT_RETURN_IF_ERROR(tt_graph_block(ps->graph, ps->block, out));
@@ -171,7 +171,7 @@ static tt_status_t argument_attributes(tt__parser_t *ps, bool is_main) {
   if (!tt__parse_take(ps, "{")) return TT_OK_STATUS;
   while (!tt__parse_take(ps, "}")) {
     if (tt__parse_take(ps, ",")) continue;
-    tt__slice_t name = tt__parse_identifier(ps);
+    tt_slice_t name = tt__parse_identifier(ps);
     if (name.size == 0 && tt__parse_peek(ps) == '"')
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
     if (!tt__parse_take(ps, "=")) {
@@ -179,13 +179,13 @@ static tt_status_t argument_attributes(tt__parser_t *ps, bool is_main) {
       continue;
     }
     int32_t *donation = is_main ? &ps->graph->donations[ps->graph->main->arg_count - 1] : NULL;
-    if (donation && tt__slice_is(name, "tf.aliasing_output")) {
+    if (donation && tt_slice_is(name, "tf.aliasing_output")) {
       int64_t output;
       TT_RETURN_IF_ERROR(tt__parse_int(ps, &output));
       if (output < 0 || output > UINT16_MAX) return tt__parse_fail(ps, NULL, "no such output");
       *donation = (int32_t)output + 1;
       if (tt__parse_take(ps, ":")) (void)tt__parse_identifier(ps);
-    } else if (donation && tt__slice_is(name, "jax.buffer_donor")) {
+    } else if (donation && tt_slice_is(name, "jax.buffer_donor")) {
       if (tt__parse_word(ps, "true")) *donation = TT_DONATE;
       TT_RETURN_IF_ERROR(tt__parse_skip(ps));
     } else {
@@ -201,7 +201,7 @@ static tt_status_t parameters(tt__parser_t *ps, bool is_main, const tt_value_t *
   uint32_t n = 0;
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "("));
   for (; !tt__parse_take(ps, ")"); n++) {
-    tt__slice_t name;
+    tt_slice_t name;
     tt_type_t type;
     tt_value_t v;
     uint32_t location;
@@ -233,7 +233,7 @@ static tt_status_t parameters(tt__parser_t *ps, bool is_main, const tt_value_t *
 static tt_status_t skip_group(tt__parser_t *ps) {
   int depth = 0;
   const char *start = ps->p;
-  tt__slice_t ignored;
+  tt_slice_t ignored;
   for (; tt__parse_peek(ps) != '\0'; ps->p++) {
     if (*ps->p == '"') {
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &ignored));
@@ -280,7 +280,7 @@ static tt_status_t function_body(tt__parser_t *ps, const tt__function_t *f, bool
 
 // A function that calls itself runs into MOST_DEPTH. Names of the caller are hidden by name_floor
 // while the callee is read.
-tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block,
+tt_status_t tt__parse_call(tt__parser_t *ps, tt_slice_t name, tt_block_t *block,
                            const tt_value_t *args, uint32_t arg_count, tt_value_t **out_values,
                            uint32_t *out_count) {
   uint32_t i = 0;
@@ -310,7 +310,7 @@ tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block
 // To the end of the line, or further where brackets are open there.
 static tt_status_t skip_line(tt__parser_t *ps) {
   int depth = 0;
-  tt__slice_t ignored;
+  tt_slice_t ignored;
   for (; ps->p < ps->end && (depth > 0 || *ps->p != '\n'); ps->p++) {
     if (*ps->p == '"') {
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &ignored));
@@ -328,9 +328,9 @@ static tt_status_t module_attributes(tt__parser_t *ps) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "{"));
   while (!tt__parse_take(ps, "}")) {
     if (tt__parse_take(ps, ",")) continue;
-    tt__slice_t name = tt__parse_identifier(ps);
-    bool replicas = tt__slice_is(name, "mhlo.num_replicas");
-    bool partitions = tt__slice_is(name, "mhlo.num_partitions");
+    tt_slice_t name = tt__parse_identifier(ps);
+    bool replicas = tt_slice_is(name, "mhlo.num_replicas");
+    bool partitions = tt_slice_is(name, "mhlo.num_partitions");
     if (name.size == 0) return tt__parse_fail(ps, NULL, "expected an attribute");
     if (!tt__parse_take(ps, "=")) continue;
     if (replicas || partitions) {
@@ -348,7 +348,7 @@ static tt_status_t module_attributes(tt__parser_t *ps) {
 static tt_status_t module_header(tt__parser_t *ps) {
   uint32_t location;
   if (tt__parse_peek(ps) == '@') {
-    tt__slice_t name;
+    tt_slice_t name;
     TT_RETURN_IF_ERROR(tt__parse_symbol(ps, &name));
     ps->graph->name = tt_arena_string(&ps->graph->arena, name.at, name.size);
     if (!ps->graph->name) return tt__no_memory();
@@ -417,7 +417,7 @@ static tt_status_t parse_all(tt__parser_t *ps) {
   if (ps->function_count == 0) return tt__parse_fail(ps, ps->text, "there is no function");
   const tt__function_t *f = &ps->functions[0];
   for (uint32_t i = 0; i < ps->function_count; i++) {
-    if (tt__slice_is(ps->functions[i].name, "main")) f = &ps->functions[i];
+    if (tt_slice_is(ps->functions[i].name, "main")) f = &ps->functions[i];
   }
   tt_value_t *returns;
   uint32_t count;

@@ -2,24 +2,13 @@
 #ifndef TT_IR_PARSE_H_
 #define TT_IR_PARSE_H_
 
-#include <string.h>
-
+#include "base/text.h"
 #include "ir/internal.h"
-
-// A piece of the program's text, or of scratch; borrowed, not zero-terminated.
-typedef struct tt__slice_s {
-  const char *at;
-  size_t size;
-} tt__slice_t;
-
-static inline bool tt__slice_is(tt__slice_t s, const char *text) {
-  return strlen(text) == s.size && memcmp(s.at, text, s.size) == 0;
-}
 
 // A name in scope. `many` holds the values where there is not exactly one. Names form a stack:
 // leaving a region pops its own.
 typedef struct tt__name_s {
-  tt__slice_t text;
+  tt_slice_t text;
   uint32_t hash, next;  // next: the older entry of the bucket
   tt_value_t one;
   uint32_t count;
@@ -28,7 +17,7 @@ typedef struct tt__name_s {
 
 // A function that the survey found; its text is read at every call.
 typedef struct tt__function_s {
-  tt__slice_t name;
+  tt_slice_t name;
   const char *signature;  // at the '('
 } tt__function_t;
 
@@ -56,8 +45,8 @@ typedef struct tt__parser_s {
 typedef struct tt__reading_s {
   tt_op_t op;
   const char *start;
-  tt__slice_t name;    // as written, with its dialect
-  tt__slice_t callee;  // call, composite: @symbol
+  tt_slice_t name;    // as written, with its dialect
+  tt_slice_t callee;  // call, composite: @symbol
   tt_value_t *operands;
   uint32_t operand_count, operand_capacity;
   tt_attr_t attrs[TT__MOST_ATTRS];
@@ -65,7 +54,7 @@ typedef struct tt__reading_s {
   tt_block_t **regions;
   uint32_t region_count, region_capacity;
   tt_type_t *operand_types, *types;
-  uint32_t operand_type_count, operand_type_capacity, type_count, type_capacity;
+  uint32_t operand_type_count, type_count, type_capacity;
   bool functional;  // the types were written (a) -> b
   bool has_types;
   uint32_t location;
@@ -81,9 +70,9 @@ char tt__parse_peek(tt__parser_t *ps);                 // next character, '\0' a
 bool tt__parse_take(tt__parser_t *ps, const char *s);  // consumes punctuation `s` if it is next
 bool tt__parse_word(tt__parser_t *ps, const char *s);  // consumes the identifier `s` if it is next
 tt_status_t tt__parse_need(tt__parser_t *ps, const char *s) TT_MUST_USE;
-tt__slice_t tt__parse_identifier(tt__parser_t *ps);  // size 0: none is next
-tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // unescaped
-tt_status_t tt__parse_symbol(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // @name
+tt_slice_t tt__parse_identifier(tt__parser_t *ps);  // size 0: none is next
+tt_status_t tt__parse_string(tt__parser_t *ps, tt_slice_t *out) TT_MUST_USE;  // unescaped
+tt_status_t tt__parse_symbol(tt__parser_t *ps, tt_slice_t *out) TT_MUST_USE;  // @name
 tt_status_t tt__parse_int(tt__parser_t *ps, int64_t *out) TT_MUST_USE;
 tt_status_t tt__parse_type(tt__parser_t *ps, tt_type_t *out) TT_MUST_USE;  // dims in scratch
 // Skips one value of any kind, up to the ',' or bracket that ends it.
@@ -103,7 +92,7 @@ tt_status_t tt__parse_add_ints(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
 // "{a = 1, b}" or "<{...}>" whose bracket is next.
 tt_status_t tt__parse_dictionary(tt__parser_t *ps, tt__reading_t *r) TT_MUST_USE;
 // The value of keyword `name`, after its '='.
-tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) TT_MUST_USE;
+tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt_slice_t name) TT_MUST_USE;
 // The number of the name in `names`, which end with NULL; an error names `what`.
 tt_status_t tt__parse_enum(tt__parser_t *ps, const char *what, const char *const *names,
                            int64_t *out) TT_MUST_USE;
@@ -115,19 +104,18 @@ tt_status_t tt__parse_statement(tt__parser_t *ps, tt_value_t **out_returns,
                                 uint32_t *out_return_count, bool *out_done) TT_MUST_USE;
 
 // parse.c
-tt_status_t tt__parse_bind(tt__parser_t *ps, tt__slice_t name, const tt_value_t *values,
+tt_status_t tt__parse_bind(tt__parser_t *ps, tt_slice_t name, const tt_value_t *values,
                            uint32_t count) TT_MUST_USE;
-tt_status_t tt__parse_value_name(tt__parser_t *ps, tt__slice_t *out) TT_MUST_USE;  // after '%'
-tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) TT_MUST_USE;        // %name[#i]
+tt_status_t tt__parse_value_name(tt__parser_t *ps, tt_slice_t *out) TT_MUST_USE;  // after '%'
+tt_status_t tt__parse_value(tt__parser_t *ps, tt_value_t *out) TT_MUST_USE;       // %name[#i]
 // "{ ^bb0(args): statements }" into a new block of the current one.
 tt_status_t tt__parse_region(tt__parser_t *ps, tt_block_t **out) TT_MUST_USE;
 // The same for a region whose arguments were read before its '{' (reduce, while).
-tt_status_t tt__parse_region_with(tt__parser_t *ps, const tt__slice_t *names,
-                                  const tt_type_t *types, uint32_t count,
-                                  tt_block_t **out) TT_MUST_USE;
+tt_status_t tt__parse_region_with(tt__parser_t *ps, const tt_slice_t *names, const tt_type_t *types,
+                                  uint32_t count, tt_block_t **out) TT_MUST_USE;
 // Reads function `name` into `block` (the current one: inlining) with its arguments bound to
 // `args`.
-tt_status_t tt__parse_call(tt__parser_t *ps, tt__slice_t name, tt_block_t *block,
+tt_status_t tt__parse_call(tt__parser_t *ps, tt_slice_t name, tt_block_t *block,
                            const tt_value_t *args, uint32_t arg_count, tt_value_t **out_values,
                            uint32_t *out_count) TT_MUST_USE;
 bool tt__parse_grow(tt__parser_t *ps, void **array, uint32_t *capacity, uint32_t count,

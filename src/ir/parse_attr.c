@@ -7,8 +7,8 @@
 static void skip_scalar_type(tt__parser_t *ps) {
   const char *start = ps->p;
   if (!tt__parse_take(ps, ":")) return;
-  tt__slice_t word = tt__parse_identifier(ps);
-  if (word.size == 0 || tt__slice_is(word, "tensor")) ps->p = start;
+  tt_slice_t word = tt__parse_identifier(ps);
+  if (word.size == 0 || tt_slice_is(word, "tensor")) ps->p = start;
 }
 
 tt_status_t tt__parse_add(tt__parser_t *ps, tt__reading_t *r, tt_attr_t a) {
@@ -131,9 +131,9 @@ tt_status_t tt__parse_enum(tt__parser_t *ps, const char *what, const char *const
   const char *start = ps->p;
   bool wrapped = tt__parse_take(ps, "#stablehlo<");
   if (wrapped) (void)tt__parse_identifier(ps);
-  tt__slice_t word = tt__parse_identifier(ps);
+  tt_slice_t word = tt__parse_identifier(ps);
   for (int64_t i = 0; names[i]; i++) {
-    if (!tt__slice_is(word, names[i])) continue;
+    if (!tt_slice_is(word, names[i])) continue;
     *out = i;
     return wrapped ? tt__parse_need(ps, ">") : TT_OK_STATUS;
   }
@@ -156,16 +156,15 @@ static tt_status_t precision_list(tt__parser_t *ps, tt__reading_t *r) {
 }
 
 // TT_ATTR_COUNT: not an attribute that means anything here.
-static tt_attr_key_t key_of(tt__slice_t name) {
+static tt_attr_key_t key_of(tt_slice_t name) {
   for (uint32_t k = 0; k < TT_ATTR_COUNT; k++) {
-    if (tt__slice_is(name, tt_attr_names[k])) return (tt_attr_key_t)k;
+    if (tt_slice_is(name, tt_attr_names[k])) return (tt_attr_key_t)k;
   }
   return TT_ATTR_COUNT;
 }
 
 // The value of attribute `name`, after its '='.
-static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r,
-                                   tt__slice_t name) TT_MUST_USE;
+static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r, tt_slice_t name) TT_MUST_USE;
 
 // "#stablehlo.gather<offset_dims = [1], ...>" and its kin: fields under their own names. The names
 // of dot's fields match, too; `channel_handle` has fields of its own.
@@ -175,10 +174,10 @@ static tt_status_t structure(tt__parser_t *ps, tt__reading_t *r) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "<"));
   while (!tt__parse_take(ps, ">")) {
     if (tt__parse_take(ps, ",")) continue;
-    tt__slice_t name = tt__parse_identifier(ps);
+    tt_slice_t name = tt__parse_identifier(ps);
     TT_RETURN_IF_ERROR(tt__parse_need(ps, "="));
-    if (tt__slice_is(name, "handle")) name = (tt__slice_t){"channel_id", 10};
-    if (tt__slice_is(name, "type")) name = (tt__slice_t){"channel_type", 12};
+    if (tt_slice_is(name, "handle")) name = (tt_slice_t){"channel_id", 10};
+    if (tt_slice_is(name, "type")) name = (tt_slice_t){"channel_type", 12};
     TT_RETURN_IF_ERROR(attribute_value(ps, r, name));
   }
   return TT_OK_STATUS;
@@ -297,12 +296,12 @@ static tt_status_t bytes_value(tt__parser_t *ps, tt__reading_t *r, tt_attr_key_t
 }
 
 // Unknown attributes (shardings, frontend attributes) are skipped: none changes what is computed.
-static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
-  if (tt__slice_is(name, "dimension_numbers") || tt__slice_is(name, "scatter_dimension_numbers") ||
-      tt__slice_is(name, "dot_dimension_numbers") || tt__slice_is(name, "channel_handle")) {
+static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r, tt_slice_t name) {
+  if (tt_slice_is(name, "dimension_numbers") || tt_slice_is(name, "scatter_dimension_numbers") ||
+      tt_slice_is(name, "dot_dimension_numbers") || tt_slice_is(name, "channel_handle")) {
     return dimension_numbers(ps, r);
   }
-  if (tt__slice_is(name, "decomposition") || tt__slice_is(name, "callee")) {
+  if (tt_slice_is(name, "decomposition") || tt_slice_is(name, "callee")) {
     return tt__parse_symbol(ps, &r->callee);
   }
   tt_attr_key_t key = key_of(name);
@@ -330,7 +329,7 @@ static tt_status_t attribute_value(tt__parser_t *ps, tt__reading_t *r, tt__slice
       return tt__parse_add(ps, r, tt_attr_float(key, value));
     }
     case TT_ATTR_KIND_STRING: {
-      tt__slice_t s;
+      tt_slice_t s;
       if (tt__parse_peek(ps) != '"') return tt__parse_skip(ps);
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &s));
       return tt__parse_add(ps, r, tt_attr_string(key, s.at, (uint32_t)s.size));
@@ -346,14 +345,14 @@ tt_status_t tt__parse_dictionary(tt__parser_t *ps, tt__reading_t *r) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "{"));
   while (!tt__parse_take(ps, "}")) {
     if (tt__parse_take(ps, ",")) continue;
-    tt__slice_t name = tt__parse_identifier(ps);
+    tt_slice_t name = tt__parse_identifier(ps);
     if (name.size == 0) {
       if (tt__parse_peek(ps) != '"') return tt__parse_fail(ps, NULL, "expected an attribute");
       TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
     }
     if (tt__parse_take(ps, "=")) {
       TT_RETURN_IF_ERROR(attribute_value(ps, r, name));
-    } else if (tt__slice_is(name, "use_global_device_ids")) {
+    } else if (tt_slice_is(name, "use_global_device_ids")) {
       TT_RETURN_IF_ERROR(tt__parse_add_int(ps, r, TT_ATTR_USE_GLOBAL_DEVICE_IDS, 1));
     }
   }
@@ -385,10 +384,10 @@ static tt_status_t conv_window(tt__parser_t *ps, tt__reading_t *r) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "{"));
   while (!tt__parse_take(ps, "}")) {
     if (tt__parse_take(ps, ",")) continue;
-    tt__slice_t name = tt__parse_identifier(ps);
+    tt_slice_t name = tt__parse_identifier(ps);
     int64_t *list, columns;
     uint32_t n, i = 0;
-    while (i < 5 && !tt__slice_is(name, fields[i].name)) i++;
+    while (i < 5 && !tt_slice_is(name, fields[i].name)) i++;
     if (i == 5) return tt__parse_fail(ps, NULL, "unknown field of a window");
     TT_RETURN_IF_ERROR(tt__parse_need(ps, "="));
     TT_RETURN_IF_ERROR(any_ints(ps, &list, &n, &columns));
@@ -409,7 +408,7 @@ static tt_status_t float_format(tt__parser_t *ps, tt__reading_t *r) {
 }
 
 // Short forms have words of their own for some attributes, and one word may mean two, by op.
-tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
+tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt_slice_t name) {
   static const struct {
     const char *word;
     tt_op_t op;  // TT_OP_COUNT: any
@@ -428,19 +427,19 @@ tt_status_t tt__parse_keyword(tt__parser_t *ps, tt__reading_t *r, tt__slice_t na
                {"distribution", TT_OP_COUNT, "rng_distribution"},
                {"type", TT_OP_FFT, "fft_type"},
                {"length", TT_OP_FFT, "fft_length"}};
-  if (tt__slice_is(name, "batching_dims")) {
+  if (tt_slice_is(name, "batching_dims")) {
     return list_pair(ps, r, TT_ATTR_LHS_BATCHING_DIMENSIONS, TT_ATTR_RHS_BATCHING_DIMENSIONS);
   }
-  if (tt__slice_is(name, "contracting_dims")) {
+  if (tt_slice_is(name, "contracting_dims")) {
     return list_pair(ps, r, TT_ATTR_LHS_CONTRACTING_DIMENSIONS, TT_ATTR_RHS_CONTRACTING_DIMENSIONS);
   }
-  if (tt__slice_is(name, "dim_numbers")) return conv_layouts(ps, r);
-  if (tt__slice_is(name, "window")) return conv_window(ps, r);
-  if (tt__slice_is(name, "format")) return float_format(ps, r);
+  if (tt_slice_is(name, "dim_numbers")) return conv_layouts(ps, r);
+  if (tt_slice_is(name, "window")) return conv_window(ps, r);
+  if (tt_slice_is(name, "format")) return float_format(ps, r);
   for (uint32_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (!tt__slice_is(name, words[i].word)) continue;
+    if (!tt_slice_is(name, words[i].word)) continue;
     if (words[i].op != TT_OP_COUNT && words[i].op != r->op) continue;
-    return attribute_value(ps, r, (tt__slice_t){words[i].attribute, strlen(words[i].attribute)});
+    return attribute_value(ps, r, (tt_slice_t){words[i].attribute, strlen(words[i].attribute)});
   }
   return attribute_value(ps, r, name);
 }

@@ -68,9 +68,9 @@ tt_status_t tt__parse_need(tt__parser_t *ps, const char *s) {
   return tt__parse_fail(ps, NULL, "expected '%s'", s);
 }
 
-tt__slice_t tt__parse_identifier(tt__parser_t *ps) {
+tt_slice_t tt__parse_identifier(tt__parser_t *ps) {
   tt__parse_space(ps);
-  tt__slice_t s = {ps->p, 0};
+  tt_slice_t s = {ps->p, 0};
   while (ps->p < ps->end && is_word(*ps->p)) ps->p++;
   s.size = (size_t)(ps->p - s.at);
   return s;
@@ -97,7 +97,7 @@ static bool skip_string(tt__parser_t *ps) {
 }
 
 // MLIR's escapes: \\, \", \n, \t and two hexadecimal digits. A copy in scratch with a final zero.
-tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) {
+tt_status_t tt__parse_string(tt__parser_t *ps, tt_slice_t *out) {
   TT_RETURN_IF_ERROR(tt__parse_peek(ps) == '"' ? TT_OK_STATUS
                                                : tt__parse_fail(ps, NULL, "expected a string"));
   const char *start = ps->p;
@@ -121,14 +121,14 @@ tt_status_t tt__parse_string(tt__parser_t *ps, tt__slice_t *out) {
     }
   }
   text[n] = '\0';
-  *out = (tt__slice_t){text, n};
+  *out = (tt_slice_t){text, n};
   return TT_OK_STATUS;
 }
 
-tt_status_t tt__parse_symbol(tt__parser_t *ps, tt__slice_t *out) {
+tt_status_t tt__parse_symbol(tt__parser_t *ps, tt_slice_t *out) {
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "@"));
   if (ps->p < ps->end && *ps->p == '"') return tt__parse_string(ps, out);
-  tt__slice_t s = {ps->p, 0};
+  tt_slice_t s = {ps->p, 0};
   while (ps->p < ps->end && (is_word(*ps->p) || *ps->p == '-')) ps->p++;
   s.size = (size_t)(ps->p - s.at);
   *out = s;
@@ -241,7 +241,7 @@ tt_status_t tt__parse_location(tt__parser_t *ps, uint32_t *out) {
     return TT_OK_STATUS;
   }
   if (tt__parse_peek(ps) == '"') {
-    tt__slice_t name;
+    tt_slice_t name;
     TT_RETURN_IF_ERROR(tt__parse_string(ps, &name));
     *out = tt_location_append(ps->graph, name.at, name.size);
   }

@@ -11,17 +11,17 @@ static const struct {
 };
 
 // Cuts "stablehlo." or "chlo." off.
-static tt__slice_t without_dialect(tt__slice_t name) {
+static tt_slice_t without_dialect(tt_slice_t name) {
   for (size_t i = 0; i < name.size; i++) {
-    if (name.at[i] == '.') return (tt__slice_t){name.at + i + 1, name.size - i - 1};
+    if (name.at[i] == '.') return (tt_slice_t){name.at + i + 1, name.size - i - 1};
   }
   return name;
 }
 
 // TT_OP_COUNT: no op of the table. chlo's ops exist under chlo's name only, while any op may come
 // under it.
-static tt_op_t op_of(tt__slice_t name) {
-  tt__slice_t s = without_dialect(name);
+static tt_op_t op_of(tt_slice_t name) {
+  tt_slice_t s = without_dialect(name);
   bool chlo = s.at - name.at == 5 && memcmp(name.at, "chlo.", 5) == 0;
   bool stablehlo = s.at - name.at == 10 && memcmp(name.at, "stablehlo.", 10) == 0;
   for (uint32_t op = 0; op < TT_OP_COUNT && (chlo || stablehlo); op++) {
@@ -131,11 +131,11 @@ static tt_status_t slice_ranges(tt__parser_t *ps, tt__reading_t *r) {
 }
 
 typedef struct name_list_s {
-  tt__slice_t *at;
+  tt_slice_t *at;
   uint32_t count, capacity;
 } name_list_t;
 
-static tt_status_t add_name(tt__parser_t *ps, name_list_t *l, tt__slice_t name) {
+static tt_status_t add_name(tt__parser_t *ps, name_list_t *l, tt_slice_t name) {
   if (!tt__parse_grow(ps, (void **)&l->at, &l->capacity, l->count, sizeof name)) {
     return tt__no_memory();
   }
@@ -149,7 +149,7 @@ static tt_status_t typed_names(tt__parser_t *ps, name_list_t *names, tt_type_t *
   uint32_t location;
   TT_RETURN_IF_ERROR(tt__parse_need(ps, "("));
   for (bool first = true; !tt__parse_take(ps, ")"); first = false) {
-    tt__slice_t name;
+    tt_slice_t name;
     if (!first) TT_RETURN_IF_ERROR(tt__parse_need(ps, ","));
     TT_RETURN_IF_ERROR(tt__parse_value_name(ps, &name));
     TT_RETURN_IF_ERROR(add_name(ps, names, name));
@@ -170,7 +170,7 @@ static tt_status_t reducer(tt__parser_t *ps, tt__reading_t *r) {
     TT_RETURN_IF_ERROR(typed_names(ps, &names, &types, &count, &capacity));
   }
   if (count % 2) return tt__parse_fail(ps, NULL, "a reducer's arguments come in pairs");
-  tt__slice_t *ordered = TT_ARENA_ARRAY(&ps->scratch, tt__slice_t, count);
+  tt_slice_t *ordered = TT_ARENA_ARRAY(&ps->scratch, tt_slice_t, count);
   tt_type_t *ordered_types = TT_ARENA_ARRAY(&ps->scratch, tt_type_t, count);
   if (!ordered || !ordered_types) return tt__no_memory();
   for (uint32_t i = 0; i < count; i++) {
@@ -184,7 +184,7 @@ static tt_status_t reducer(tt__parser_t *ps, tt__reading_t *r) {
 }
 
 // reduce's "applies stablehlo.add": the region is made up.
-static tt_status_t applied_body(tt__parser_t *ps, tt__reading_t *r, tt__slice_t name) {
+static tt_status_t applied_body(tt__parser_t *ps, tt__reading_t *r, tt_slice_t name) {
   tt_op_t op = op_of(name);
   if (op == TT_OP_COUNT || r->operand_count < 2) {
     return tt__parse_fail(ps, r->start, "a reduction by '%.*s'",
@@ -220,14 +220,14 @@ static tt_status_t while_regions(tt__parser_t *ps, tt__reading_t *r, const name_
 }
 
 // A bare word among the operands of the short form.
-static tt_status_t short_word(tt__parser_t *ps, tt__reading_t *r, tt__slice_t *applies) {
+static tt_status_t short_word(tt__parser_t *ps, tt__reading_t *r, tt_slice_t *applies) {
   tt__parse_space(ps);
   const char *start = ps->p;
-  tt__slice_t word = tt__parse_identifier(ps);
+  tt_slice_t word = tt__parse_identifier(ps);
   if (tt__parse_take(ps, "=")) return tt__parse_keyword(ps, r, word);
-  if (tt__slice_is(word, "init")) return tt__parse_need(ps, ":");
-  if (tt__slice_is(word, "across") || tt__slice_is(word, "attributes")) return TT_OK_STATUS;
-  if (tt__slice_is(word, "applies")) {
+  if (tt_slice_is(word, "init")) return tt__parse_need(ps, ":");
+  if (tt_slice_is(word, "across") || tt_slice_is(word, "attributes")) return TT_OK_STATUS;
+  if (tt_slice_is(word, "applies")) {
     *applies = tt__parse_identifier(ps);
     return TT_OK_STATUS;
   }
@@ -248,7 +248,7 @@ static tt_status_t short_word(tt__parser_t *ps, tt__reading_t *r, tt__slice_t *a
 static tt_status_t short_operand(tt__parser_t *ps, tt__reading_t *r, name_list_t *loop_names) {
   tt_value_t v;
   if (r->op == TT_OP_WHILE) {
-    tt__slice_t name;
+    tt_slice_t name;
     TT_RETURN_IF_ERROR(tt__parse_value_name(ps, &name));
     TT_RETURN_IF_ERROR(tt__parse_need(ps, "="));
     TT_RETURN_IF_ERROR(add_name(ps, loop_names, name));
@@ -259,7 +259,7 @@ static tt_status_t short_operand(tt__parser_t *ps, tt__reading_t *r, name_list_t
 
 // composite's name.
 static tt_status_t short_string(tt__parser_t *ps, tt__reading_t *r) {
-  tt__slice_t s;
+  tt_slice_t s;
   TT_RETURN_IF_ERROR(tt__parse_string(ps, &s));
   if (r->op != TT_OP_COMPOSITE) {
     return tt__parse_fail(ps, NULL, "a string is not expected here");
@@ -269,7 +269,7 @@ static tt_status_t short_string(tt__parser_t *ps, tt__reading_t *r) {
 
 // custom_call's target; a function for call and composite.
 static tt_status_t short_symbol(tt__parser_t *ps, tt__reading_t *r) {
-  tt__slice_t s;
+  tt_slice_t s;
   TT_RETURN_IF_ERROR(tt__parse_symbol(ps, &s));
   if (r->op == TT_OP_CUSTOM_CALL) {
     return tt__parse_add(ps, r, tt_attr_string(TT_ATTR_CALL_TARGET_NAME, s.at, (uint32_t)s.size));
@@ -293,7 +293,7 @@ static tt_status_t unpair(tt__parser_t *ps, tt__reading_t *r) {
 // Everything after the name of a short form. Brackets and commas only separate.
 static tt_status_t short_form(tt__parser_t *ps, tt__reading_t *r) {
   name_list_t loop_names = {0};
-  tt__slice_t applies = {NULL, 0};
+  tt_slice_t applies = {NULL, 0};
   bool more = true;
   while (more && !r->has_types) {
     char ch = tt__parse_peek(ps);
@@ -441,25 +441,25 @@ static tt_status_t decompose(tt__parser_t *ps, tt__reading_t *r) {
 static bool names_identity(const tt__reading_t *r) {
   static const char *const targets[] = {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
                                         "annotate_device_placement"};
-  if (tt__slice_is(r->name, "sdy.sharding_constraint")) return r->operand_count == 1;
+  if (tt_slice_is(r->name, "sdy.sharding_constraint")) return r->operand_count == 1;
   if (r->op != TT_OP_CUSTOM_CALL || r->operand_count != 1) return false;
   for (uint32_t i = 0; i < r->attr_count; i++) {
     if (r->attrs[i].key != TT_ATTR_CALL_TARGET_NAME) continue;
-    tt__slice_t target = {r->attrs[i].u.string, r->attrs[i].count};
+    tt_slice_t target = {r->attrs[i].u.string, r->attrs[i].count};
     for (int k = 0; k < 4; k++) {
-      if (tt__slice_is(target, targets[k])) return true;
+      if (tt_slice_is(target, targets[k])) return true;
     }
   }
   return false;
 }
 
 // Statements that the table does not know and the parser does.
-static bool is_outside_table(tt__slice_t name) {
+static bool is_outside_table(tt_slice_t name) {
   static const char *const names[] = {"return",      "func.return", "stablehlo.return",
                                       "call",        "func.call",   "sdy.sharding_constraint",
                                       "chlo.square", "chlo.tan",    "stablehlo.dot"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    if (tt__slice_is(name, names[i])) return true;
+    if (tt_slice_is(name, names[i])) return true;
   }
   return false;
 }
@@ -472,12 +472,12 @@ static tt_status_t refuse(tt__parser_t *ps, const tt__reading_t *r) {
 // Ops outside ops.def that are one or two of those inside.
 static tt_status_t rewrite(tt__parser_t *ps, tt__reading_t *r) {
   static const int64_t zero = 0, one = 1;
-  if (tt__slice_is(r->name, "chlo.square") && r->operand_count == 1) {
+  if (tt_slice_is(r->name, "chlo.square") && r->operand_count == 1) {
     r->op = TT_OP_MULTIPLY;
     TT_RETURN_IF_ERROR(add_operand(ps, r, r->operands[0]));
-  } else if (tt__slice_is(r->name, "chlo.tan")) {
+  } else if (tt_slice_is(r->name, "chlo.tan")) {
     r->op = TT_OP_TAN;
-  } else if (tt__slice_is(r->name, "stablehlo.dot") && r->operand_count == 2) {
+  } else if (tt_slice_is(r->name, "stablehlo.dot") && r->operand_count == 2) {
     bool matrix = tt_graph_type(ps->graph, r->operands[0])->rank == 2;
     r->op = TT_OP_DOT_GENERAL;
     TT_RETURN_IF_ERROR(
@@ -488,19 +488,19 @@ static tt_status_t rewrite(tt__parser_t *ps, tt__reading_t *r) {
 }
 
 static bool is_call(const tt__reading_t *r) {
-  return tt__slice_is(r->name, "call") || tt__slice_is(r->name, "func.call");
+  return tt_slice_is(r->name, "call") || tt_slice_is(r->name, "func.call");
 }
 
 static bool is_return(const tt__reading_t *r) {
-  return tt__slice_is(r->name, "return") || tt__slice_is(r->name, "func.return") ||
-         tt__slice_is(r->name, "stablehlo.return");
+  return tt_slice_is(r->name, "return") || tt_slice_is(r->name, "func.return") ||
+         tt_slice_is(r->name, "stablehlo.return");
 }
 
 // The op's name has been read; everything up to its location follows.
 static tt_status_t read_form(tt__parser_t *ps, tt__reading_t *r, bool generic) {
   if (generic) return generic_form(ps, r);
   if (r->op == TT_OP_CONSTANT) return constant_form(ps, r);
-  if (tt__slice_is(r->name, "sdy.sharding_constraint")) {
+  if (tt_slice_is(r->name, "sdy.sharding_constraint")) {
     tt_value_t v;
     TT_RETURN_IF_ERROR(tt__parse_value(ps, &v));
     TT_RETURN_IF_ERROR(add_operand(ps, r, v));
@@ -541,7 +541,7 @@ static tt_status_t read_results(tt__parser_t *ps, name_list_t *names, int64_t **
   uint32_t capacity = 0;
   if (tt__parse_peek(ps) != '%') return TT_OK_STATUS;
   do {
-    tt__slice_t name;
+    tt_slice_t name;
     int64_t count = 1;
     TT_RETURN_IF_ERROR(tt__parse_value_name(ps, &name));
     if (tt__parse_take(ps, ":")) TT_RETURN_IF_ERROR(tt__parse_int(ps, &count));

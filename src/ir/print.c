@@ -15,23 +15,23 @@ typedef struct name_s {
 // Names are given while printing, in text order: the same graph prints the same whatever numbers
 // its values have.
 typedef struct printer_s {
-  tt__text_t t;
+  tt_text_t t;
   const tt_graph_t *graph;
   name_t *names;
   uint32_t next;
   int depth;
 } printer_t;
 
-static void str(printer_t *p, const char *s) { tt__text_str(&p->t, s); }
-static void type(printer_t *p, tt_value_t v) { tt__text_type(&p->t, tt_graph_type(p->graph, v)); }
+static void str(printer_t *p, const char *s) { tt_text_str(&p->t, s); }
+static void type(printer_t *p, tt_value_t v) { tt__print_type(&p->t, tt_graph_type(p->graph, v)); }
 
 static void value(printer_t *p, tt_value_t v) {
   name_t n = p->names[v];
   str(p, n.kind == ARGUMENT ? "%arg" : "%");
-  tt__text_int(&p->t, n.number);
+  tt_text_int(&p->t, n.number);
   if (n.kind == MULTI) {
-    tt__text_put(&p->t, "#", 1);
-    tt__text_int(&p->t, n.index);
+    tt_text_put(&p->t, "#", 1);
+    tt_text_int(&p->t, n.index);
   }
 }
 
@@ -73,7 +73,7 @@ static void list_of(printer_t *p, const tt_node_t *node, tt_attr_key_t key, uint
   str(p, "[");
   for (uint32_t i = 0; i < (list ? n : rank); i++) {
     if (i) str(p, ", ");
-    tt__text_int(&p->t, tt__at(list, i, otherwise));
+    tt_text_int(&p->t, tt__at(list, i, otherwise));
   }
   str(p, "]");
 }
@@ -136,7 +136,7 @@ static void chlo(printer_t *p, const tt_node_t *node) {
     str(p, "(");
     value(p, node->operands[0]);
     str(p, ", k = ");
-    tt__text_int(&p->t, tt_node_int(node, TT_ATTR_K, 0));
+    tt_text_int(&p->t, tt_node_int(node, TT_ATTR_K, 0));
     str(p, ") : ");
     type(p, node->operands[0]);
     str(p, " -> (");
@@ -191,12 +191,12 @@ static void slice(printer_t *p, const tt_node_t *node) {
   str(p, " [");
   for (uint32_t i = 0; i < n; i++) {
     if (i) str(p, ", ");
-    tt__text_int(&p->t, starts[i]);
+    tt_text_int(&p->t, starts[i]);
     str(p, ":");
-    tt__text_int(&p->t, limits[i]);
+    tt_text_int(&p->t, limits[i]);
     if (tt__at(strides, i, 1) != 1) {
       str(p, ":");
-      tt__text_int(&p->t, strides[i]);
+      tt_text_int(&p->t, strides[i]);
     }
   }
   str(p, "]");
@@ -263,7 +263,7 @@ static bool shorthand(printer_t *p, const tt_node_t *node) {
       return true;
     case TT_OP_IOTA:
       str(p, " dim = ");
-      tt__text_int(&p->t, tt_node_int(node, TT_ATTR_IOTA_DIMENSION, 0));
+      tt_text_int(&p->t, tt_node_int(node, TT_ATTR_IOTA_DIMENSION, 0));
       str(p, " : ");
       type(p, node->first_result);
       return true;
@@ -292,7 +292,7 @@ static bool shorthand(printer_t *p, const tt_node_t *node) {
       str(p, " ");
       values(p, node->operands, node->operand_count);
       str(p, ", dim = ");
-      tt__text_int(&p->t, tt_node_int(node, TT_ATTR_DIMENSION, 0));
+      tt_text_int(&p->t, tt_node_int(node, TT_ATTR_DIMENSION, 0));
       break;
     case TT_OP_SELECT:
       str(p, " ");
@@ -346,10 +346,10 @@ static void node_line(printer_t *p, const tt_node_t *node) {
   if (node->result_count > 0) {
     p->next++;
     str(p, "%");
-    tt__text_int(&p->t, number);
+    tt_text_int(&p->t, number);
     if (node->result_count > 1) {
       str(p, ":");
-      tt__text_int(&p->t, node->result_count);
+      tt_text_int(&p->t, node->result_count);
     }
     str(p, " = ");
   }
@@ -361,7 +361,7 @@ static void node_line(printer_t *p, const tt_node_t *node) {
   if (node->location) {
     const char *where = p->graph->locations[node->location];
     str(p, " loc(");
-    tt__text_quoted(&p->t, where, strlen(where));
+    tt_text_quoted(&p->t, where, strlen(where));
     str(p, ")");
   }
   str(p, "\n");
@@ -392,7 +392,7 @@ static void argument(printer_t *p, uint32_t i) {
   type(p, v);
   if (g->donations[i] > 0) {
     str(p, " {tf.aliasing_output = ");
-    tt__text_int(&p->t, g->donations[i] - 1);
+    tt_text_int(&p->t, g->donations[i] - 1);
     str(p, " : i32}");
   } else if (g->donations[i] == TT_DONATE) {
     str(p, " {jax.buffer_donor = true}");
@@ -403,11 +403,11 @@ static void argument(printer_t *p, uint32_t i) {
 static void module(printer_t *p) {
   const tt_graph_t *g = p->graph;
   str(p, "module @");
-  tt__text_quoted(&p->t, g->name, strlen(g->name));
+  tt_text_quoted(&p->t, g->name, strlen(g->name));
   str(p, " attributes {mhlo.num_partitions = ");
-  tt__text_int(&p->t, g->partition_count);
+  tt_text_int(&p->t, g->partition_count);
   str(p, " : i32, mhlo.num_replicas = ");
-  tt__text_int(&p->t, g->replica_count);
+  tt_text_int(&p->t, g->replica_count);
   str(p, " : i32} {\n  func.func public @main(");
   for (uint32_t i = 0; i < g->main->arg_count; i++) argument(p, i);
   str(p, ") -> (");
@@ -433,7 +433,7 @@ tt_status_t tt_graph_print(const tt_graph_t *graph, char **out_text, size_t *out
   p.names = tt_alloc_zeroed(graph->value_count * sizeof *p.names);
   if (!p.names) return tt__no_memory();
   module(&p);
-  tt__text_put(&p.t, "", 1);
+  tt_text_put(&p.t, "", 1);
   tt_free(p.names);
   if (p.t.failed) {
     tt_free(p.t.data);

@@ -20,61 +20,61 @@ const char *tt__print_precision(int64_t precision) {
   return NAME_AT(names, precision);
 }
 
-static void put_enum(tt__text_t *t, const char *kind, const char *value) {
-  tt__text_str(t, "#stablehlo<");
-  tt__text_str(t, kind);
-  tt__text_put(t, " ", 1);
-  tt__text_str(t, value);
-  tt__text_put(t, ">", 1);
+static void put_enum(tt_text_t *t, const char *kind, const char *value) {
+  tt_text_str(t, "#stablehlo<");
+  tt_text_str(t, kind);
+  tt_text_put(t, " ", 1);
+  tt_text_str(t, value);
+  tt_text_put(t, ">", 1);
 }
 
-static void put_typed(tt__text_t *t, int64_t value, const char *type) {
-  tt__text_int(t, value);
-  tt__text_str(t, type);
+static void put_typed(tt_text_t *t, int64_t value, const char *type) {
+  tt_text_int(t, value);
+  tt_text_str(t, type);
 }
 
-static void put_array(tt__text_t *t, const tt_attr_t *a) {
-  tt__text_str(t, "array<i64");
-  if (a->count) tt__text_str(t, ": ");
-  tt__text_ints(t, a->u.ints, a->count);
-  tt__text_put(t, ">", 1);
+static void put_array(tt_text_t *t, const tt_attr_t *a) {
+  tt_text_str(t, "array<i64");
+  if (a->count) tt_text_str(t, ": ");
+  tt_text_ints(t, a->u.ints, a->count);
+  tt_text_put(t, ">", 1);
 }
 
-static void put_bools(tt__text_t *t, const tt_attr_t *a) {
-  tt__text_str(t, "array<i1");
+static void put_bools(tt_text_t *t, const tt_attr_t *a) {
+  tt_text_str(t, "array<i1");
   for (uint32_t i = 0; i < a->count; i++) {
-    tt__text_str(t, i ? ", " : ": ");
-    tt__text_str(t, a->u.ints[i] ? "true" : "false");
+    tt_text_str(t, i ? ", " : ": ");
+    tt_text_str(t, a->u.ints[i] ? "true" : "false");
   }
-  tt__text_put(t, ">", 1);
+  tt_text_put(t, ">", 1);
 }
 
 // Nested lists are dense tensors in the generic form.
-static void put_matrix(tt__text_t *t, const tt_attr_t *a, int64_t columns) {
+static void put_matrix(tt_text_t *t, const tt_attr_t *a, int64_t columns) {
   if (columns < 1) columns = 1;
   int64_t dims[] = {a->count / columns, columns};
   const tt_type_t type = {TT_S64, 2, dims};
   // One number would read as a splat, which it then is.
   tt__print_dense(t, &type, a->u.ints, a->count * sizeof(int64_t));
-  tt__text_str(t, " : ");
-  tt__text_type(t, &type);
+  tt_text_str(t, " : ");
+  tt__print_type(t, &type);
 }
 
 // "name = [..]" of a list key, nothing where absent or empty.
-static void put_field(tt__text_t *t, const tt_node_t *node, tt_attr_key_t key, bool *first) {
+static void put_field(tt_text_t *t, const tt_node_t *node, tt_attr_key_t key, bool *first) {
   uint32_t n;
   const int64_t *list = tt_node_ints(node, key, &n);
   if (n == 0) return;
-  if (!*first) tt__text_put(t, ", ", 2);
+  if (!*first) tt_text_put(t, ", ", 2);
   *first = false;
-  tt__text_str(t, tt_attr_names[key]);
-  tt__text_str(t, " = [");
-  tt__text_ints(t, list, n);
-  tt__text_put(t, "]", 1);
+  tt_text_str(t, tt_attr_names[key]);
+  tt_text_str(t, " = [");
+  tt_text_ints(t, list, n);
+  tt_text_put(t, "]", 1);
 }
 
 // gather's and scatter's structure; the five lists correspond, name by name.
-static void put_pointing(tt__text_t *t, const tt_node_t *node) {
+static void put_pointing(tt_text_t *t, const tt_node_t *node) {
   static const tt_attr_key_t gather[] = {
       TT_ATTR_OFFSET_DIMS, TT_ATTR_COLLAPSED_SLICE_DIMS, TT_ATTR_OPERAND_BATCHING_DIMS,
       TT_ATTR_START_INDICES_BATCHING_DIMS, TT_ATTR_START_INDEX_MAP};
@@ -82,43 +82,43 @@ static void put_pointing(tt__text_t *t, const tt_node_t *node) {
       TT_ATTR_UPDATE_WINDOW_DIMS, TT_ATTR_INSERTED_WINDOW_DIMS, TT_ATTR_INPUT_BATCHING_DIMS,
       TT_ATTR_SCATTER_INDICES_BATCHING_DIMS, TT_ATTR_SCATTER_DIMS_TO_OPERAND_DIMS};
   bool scatters = node->op == TT_OP_SCATTER, first = true;
-  tt__text_str(t, scatters ? "scatter_dimension_numbers = #stablehlo.scatter<"
-                           : "dimension_numbers = #stablehlo.gather<");
+  tt_text_str(t, scatters ? "scatter_dimension_numbers = #stablehlo.scatter<"
+                          : "dimension_numbers = #stablehlo.gather<");
   for (int i = 0; i < 5; i++) put_field(t, node, scatters ? scatter[i] : gather[i], &first);
-  if (!first) tt__text_put(t, ", ", 2);
-  tt__text_str(t, "index_vector_dim = ");
-  tt__text_int(t, tt_node_int(node, TT_ATTR_INDEX_VECTOR_DIM, 0));
-  tt__text_put(t, ">", 1);
+  if (!first) tt_text_put(t, ", ", 2);
+  tt_text_str(t, "index_vector_dim = ");
+  tt_text_int(t, tt_node_int(node, TT_ATTR_INDEX_VECTOR_DIM, 0));
+  tt_text_put(t, ">", 1);
 }
 
 // "[b, f, 0, 1]": what each dimension of one of the convolution's tensors is.
-static void put_layout(tt__text_t *t, const tt_node_t *node, const char *letters,
+static void put_layout(tt_text_t *t, const tt_node_t *node, const char *letters,
                        tt_attr_key_t batch, tt_attr_key_t feature, tt_attr_key_t spatial) {
   uint32_t n;
   const int64_t *space = tt_node_ints(node, spatial, &n);
-  tt__text_put(t, "[", 1);
+  tt_text_put(t, "[", 1);
   for (int64_t i = 0; i < n + 2; i++) {
-    if (i) tt__text_put(t, ", ", 2);
-    if (tt_node_int(node, batch, -1) == i) tt__text_put(t, &letters[0], 1);
-    if (tt_node_int(node, feature, -1) == i) tt__text_put(t, &letters[1], 1);
+    if (i) tt_text_put(t, ", ", 2);
+    if (tt_node_int(node, batch, -1) == i) tt_text_put(t, &letters[0], 1);
+    if (tt_node_int(node, feature, -1) == i) tt_text_put(t, &letters[1], 1);
     for (uint32_t k = 0; k < n; k++) {
-      if (space[k] == i) tt__text_int(t, k);
+      if (space[k] == i) tt_text_int(t, k);
     }
   }
-  tt__text_put(t, "]", 1);
+  tt_text_put(t, "]", 1);
 }
 
-static void put_conv(tt__text_t *t, const tt_node_t *node) {
-  tt__text_str(t, "dimension_numbers = #stablehlo.conv<");
+static void put_conv(tt_text_t *t, const tt_node_t *node) {
+  tt_text_str(t, "dimension_numbers = #stablehlo.conv<");
   put_layout(t, node, "bf", TT_ATTR_INPUT_BATCH_DIMENSION, TT_ATTR_INPUT_FEATURE_DIMENSION,
              TT_ATTR_INPUT_SPATIAL_DIMENSIONS);
-  tt__text_put(t, "x", 1);
+  tt_text_put(t, "x", 1);
   put_layout(t, node, "oi", TT_ATTR_KERNEL_OUTPUT_FEATURE_DIMENSION,
              TT_ATTR_KERNEL_INPUT_FEATURE_DIMENSION, TT_ATTR_KERNEL_SPATIAL_DIMENSIONS);
-  tt__text_str(t, "->");
+  tt_text_str(t, "->");
   put_layout(t, node, "bf", TT_ATTR_OUTPUT_BATCH_DIMENSION, TT_ATTR_OUTPUT_FEATURE_DIMENSION,
              TT_ATTR_OUTPUT_SPATIAL_DIMENSIONS);
-  tt__text_put(t, ">", 1);
+  tt_text_put(t, ">", 1);
 }
 
 // Keys whose structure the node prints under another name, once.
@@ -161,17 +161,17 @@ static group_t group_of(const tt_node_t *node, tt_attr_key_t key) {
   }
 }
 
-static void put_precisions(tt__text_t *t, const tt_attr_t *a) {
-  tt__text_put(t, "[", 1);
+static void put_precisions(tt_text_t *t, const tt_attr_t *a) {
+  tt_text_put(t, "[", 1);
   for (uint32_t i = 0; i < a->count; i++) {
-    if (i) tt__text_put(t, ", ", 2);
+    if (i) tt_text_put(t, ", ", 2);
     put_enum(t, "precision", tt__print_precision(a->u.ints[i]));
   }
-  tt__text_put(t, "]", 1);
+  tt_text_put(t, "]", 1);
 }
 
 // By key: enums by name, flags as booleans, else the integer type that StableHLO declares.
-static void put_int(tt__text_t *t, const tt_attr_t *a) {
+static void put_int(tt_text_t *t, const tt_attr_t *a) {
   static const char *const transposes[] = {"TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE",
                                            "ADJOINT"};
   static const char *const ffts[] = {"FFT", "IFFT", "RFFT", "IRFFT"};
@@ -203,7 +203,7 @@ static void put_int(tt__text_t *t, const tt_attr_t *a) {
     case TT_ATTR_LEFT_SIDE:
     case TT_ATTR_UNIT_DIAGONAL:
     case TT_ATTR_HAS_SIDE_EFFECT:
-      tt__text_str(t, a->u.i ? "true" : "false");
+      tt_text_str(t, a->u.i ? "true" : "false");
       return;
     case TT_ATTR_EXPONENT_BITS:
     case TT_ATTR_MANTISSA_BITS:
@@ -218,7 +218,7 @@ static void put_int(tt__text_t *t, const tt_attr_t *a) {
 }
 
 // Bytes are a constant's, which prints them itself.
-static void put_value(tt__text_t *t, const tt_node_t *node, const tt_attr_t *a) {
+static void put_value(tt_text_t *t, const tt_node_t *node, const tt_attr_t *a) {
   char number[40];
   switch ((tt_attr_kind_t)a->kind) {
     case TT_ATTR_KIND_INT:
@@ -226,10 +226,10 @@ static void put_value(tt__text_t *t, const tt_node_t *node, const tt_attr_t *a) 
       return;
     case TT_ATTR_KIND_FLOAT:
       snprintf(number, sizeof number, "%.9e : f32", a->u.f);
-      tt__text_str(t, number);
+      tt_text_str(t, number);
       return;
     case TT_ATTR_KIND_STRING:
-      tt__text_quoted(t, a->u.string, a->count);
+      tt_text_quoted(t, a->u.string, a->count);
       return;
     case TT_ATTR_KIND_INTS:
       if (a->key == TT_ATTR_PADDING || a->key == TT_ATTR_SOURCE_TARGET_PAIRS) {
@@ -249,21 +249,21 @@ static void put_value(tt__text_t *t, const tt_node_t *node, const tt_attr_t *a) 
   }
 }
 
-static void put_channel(tt__text_t *t, const tt_node_t *node) {
-  tt__text_str(t, "channel_handle = #stablehlo.channel_handle<handle = ");
-  tt__text_int(t, tt_node_int(node, TT_ATTR_CHANNEL_ID, 0));
-  tt__text_str(t, ", type = ");
-  tt__text_int(t, tt_node_int(node, TT_ATTR_CHANNEL_TYPE, 0));
-  tt__text_put(t, ">", 1);
+static void put_channel(tt_text_t *t, const tt_node_t *node) {
+  tt_text_str(t, "channel_handle = #stablehlo.channel_handle<handle = ");
+  tt_text_int(t, tt_node_int(node, TT_ATTR_CHANNEL_ID, 0));
+  tt_text_str(t, ", type = ");
+  tt_text_int(t, tt_node_int(node, TT_ATTR_CHANNEL_TYPE, 0));
+  tt_text_put(t, ">", 1);
 }
 
-void tt__print_properties(tt__text_t *t, const tt_node_t *node, const tt_type_t *first_operand) {
+void tt__print_properties(tt_text_t *t, const tt_node_t *node, const tt_type_t *first_operand) {
   bool any = false;
   for (uint32_t i = 0; i < node->attr_count; i++) {
     const tt_attr_t *a = &node->attrs[i];
     group_t group = group_of(node, a->key);
     if (group == SKIP) continue;
-    tt__text_str(t, any ? ", " : "<{");
+    tt_text_str(t, any ? ", " : "<{");
     any = true;
     if (group == POINTING) {
       put_pointing(t, node);
@@ -272,22 +272,22 @@ void tt__print_properties(tt__text_t *t, const tt_node_t *node, const tt_type_t 
     } else if (group == CHANNEL) {
       put_channel(t, node);
     } else if (a->key == TT_ATTR_USE_GLOBAL_DEVICE_IDS) {
-      tt__text_str(t, tt_attr_names[a->key]);
+      tt_text_str(t, tt_attr_names[a->key]);
     } else {
-      tt__text_str(t, tt_attr_names[a->key]);
-      tt__text_str(t, " = ");
+      tt_text_str(t, tt_attr_names[a->key]);
+      tt_text_str(t, " = ");
       put_value(t, node, a);
     }
   }
   // A map always acts on all dimensions, and the written form insists on the list.
   if (node->op == TT_OP_MAP && !tt_node_attr(node, TT_ATTR_DIMENSIONS)) {
-    tt__text_str(t, any ? ", dimensions = array<i64" : "<{dimensions = array<i64");
+    tt_text_str(t, any ? ", dimensions = array<i64" : "<{dimensions = array<i64");
     any = true;
     for (uint32_t i = 0; first_operand && i < first_operand->rank; i++) {
-      tt__text_str(t, i ? ", " : ": ");
-      tt__text_int(t, i);
+      tt_text_str(t, i ? ", " : ": ");
+      tt_text_int(t, i);
     }
-    tt__text_put(t, ">", 1);
+    tt_text_put(t, ">", 1);
   }
-  if (any) tt__text_str(t, "}> ");
+  if (any) tt_text_str(t, "}> ");
 }

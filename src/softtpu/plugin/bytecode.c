@@ -89,15 +89,15 @@ static tt_status_t read_strings(tt__bytecode_t *b, tt__cursor_t c) {
       return tt__bytecode_broken("a string's size");
     }
     end -= size;
-    b->strings[i] = (tt__text_t){(const char *)end, (size_t)size - 1};
+    b->strings[i] = (tt_slice_t){(const char *)end, (size_t)size - 1};
   }
   return c.ok ? TT_OK_STATUS : tt__bytecode_broken("strings");
 }
 
-static tt__text_t string_at(tt__bytecode_t *b, tt__cursor_t *c, uint64_t index) {
+static tt_slice_t string_at(tt__bytecode_t *b, tt__cursor_t *c, uint64_t index) {
   if (index < b->string_count) return b->strings[index];
   c->ok = false;
-  return (tt__text_t){"", 0};
+  return (tt_slice_t){"", 0};
 }
 
 // Dialects, then the names of ops in groups by dialect.

@@ -5,7 +5,7 @@
 #define TT_SOFTTPU_PLUGIN_BYTECODE_H_
 
 #include "base/arena.h"
-#include "base/status.h"
+#include "base/text.h"
 
 static inline bool tt__bytecode_is(const char *code, size_t size) {
   return size >= 4 && (unsigned char)code[0] == 'M' && (unsigned char)code[1] == 'L' &&
@@ -24,12 +24,6 @@ typedef struct tt__cursor_s {
   bool ok;
 } tt__cursor_t;
 
-// Borrowed from the bytecode, not zero-terminated.
-typedef struct tt__slice_text_s {
-  const char *at;
-  size_t size;
-} tt__text_t;
-
 // An attribute or type that has not been looked at yet: they refer to each other by number, in any
 // order, so they are decoded where they are used.
 typedef struct tt__entry_s {
@@ -40,15 +34,16 @@ typedef struct tt__entry_s {
 
 typedef struct tt__op_name_s {
   uint32_t dialect;
-  tt__text_t name;
+  tt_slice_t name;
 } tt__op_name_t;
 
-// The tables in front of a program. Thread-compatible; `code` is borrowed while it lives.
+// The tables in front of a program. Thread-compatible; the code is borrowed while it lives, and
+// what the slices point to.
 typedef struct tt__bytecode_s {
   tt_arena_t arena;
   const unsigned char *start;
   uint64_t version;
-  tt__text_t *strings, *dialects;
+  tt_slice_t *strings, *dialects;
   tt__op_name_t *ops;
   tt__entry_t *attrs, *types;
   uint64_t string_count, dialect_count, op_count, attr_count, type_count;
@@ -66,10 +61,5 @@ uint64_t tt__cursor_section(tt__cursor_t *c, const unsigned char *start, tt__cur
 
 tt_status_t tt__bytecode_read(tt__bytecode_t *b, const char *code, size_t size) TT_MUST_USE;
 tt_status_t tt__bytecode_broken(const char *what) TT_MUST_USE;
-
-static inline bool tt__text_is(tt__text_t text, const char *word) {
-  size_t n = __builtin_strlen(word);
-  return text.size == n && __builtin_memcmp(text.at, word, n) == 0;
-}
 
 #endif  // TT_SOFTTPU_PLUGIN_BYTECODE_H_

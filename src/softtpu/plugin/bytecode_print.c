@@ -1,8 +1,6 @@
 // The program: ops, regions, attributes and types as StableHLO text in the generic form, which the
 // parser reads. Values are numbered per region in the order of their definition; the printer keeps
 // a stack of those that are open and gives each a name of its own.
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -20,52 +18,19 @@ typedef struct value_s {
 
 typedef struct printer_s {
   tt__bytecode_t *b;
-  char *text;
-  uint32_t size, capacity;
+  tt_text_t t;
   value_t *values;  // of the regions that are open, innermost last
   uint32_t value_count, value_capacity;
   uint32_t next;  // the next value of the innermost region to be defined
   uint32_t ids;
   uint32_t depth;
-  uint32_t limit;  // of the text: numbers that refer to each other can spell any amount of it
-  bool memory;     // false: there was none, or the limit is passed
 } printer_t;
 
 // --- text ---
 
-static void put(printer_t *p, const char *text, size_t size) {
-  if (!p->memory) return;
-  if (size >= p->limit - p->size ||
-      !tt_grow((void **)&p->text, &p->capacity, p->size + (uint32_t)size + 1, 1)) {
-    p->memory = false;
-    return;
-  }
-  memcpy(p->text + p->size, text, size);
-  p->size += (uint32_t)size;
-  p->text[p->size] = 0;
-}
+static void put(printer_t *p, const char *text, size_t size) { tt_text_put(&p->t, text, size); }
 
-TT_PRINTF(2, 3) static void print(printer_t *p, const char *format, ...) {
-  char line[256];
-  va_list args;
-  va_start(args, format);
-  int n = vsnprintf(line, sizeof line, format, args);
-  va_end(args);
-  put(p, line, n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1);
-}
-
-static void put_quoted(printer_t *p, tt__text_t text) {
-  put(p, "\"", 1);
-  for (size_t i = 0; i < text.size; i++) {
-    unsigned char ch = (unsigned char)text.at[i];
-    if (ch < 0x20 || ch > 0x7e || ch == '"' || ch == '\\') {
-      print(p, "\\%02X", ch);
-    } else {
-      put(p, text.at + i, 1);
-    }
-  }
-  put(p, "\"", 1);
-}
+static void put_quoted(printer_t *p, tt_slice_t text) { tt_text_quoted(&p->t, text.at, text.size); }
 
 // --- types ---
 
@@ -79,7 +44,7 @@ static const char *const elements[] = {
 };
 
 static bool is_vhlo(const tt__bytecode_t *b, const tt__entry_t *entry) {
-  return entry->custom && tt__text_is(b->dialects[entry->dialect], "vhlo");
+  return entry->custom && tt_slice_is(b->dialects[entry->dialect], "vhlo");
 }
 
 // The type's data behind its number; fails for types that are not of VHLO.
@@ -87,7 +52,7 @@ static tt_status_t type_entry(printer_t *p, uint64_t index, tt__cursor_t *out, u
   if (index >= p->b->type_count) return tt__bytecode_broken("a type's number");
   const tt__entry_t *entry = &p->b->types[index];
   if (!is_vhlo(p->b, entry)) {
-    tt__text_t name = p->b->dialects[entry->dialect];
+    tt_slice_t name = p->b->dialects[entry->dialect];
     return TT_ERROR(UNIMPLEMENTED, "a type of the dialect %.*s", (int)name.size, name.at);
   }
   *out = entry->data;
@@ -117,7 +82,7 @@ static tt_status_t print_type(printer_t *p, uint64_t index) {
       if (dim < 0) {
         put(p, "?x", 2);
       } else {
-        print(p, "%lldx", (long long)dim);
+        tt_text_format(&p->t, "%lldx", (long long)dim);
       }
     }
     status = print_type(p, tt__cursor_varint(&c));
@@ -183,22 +148,22 @@ static uint64_t attr_entry(printer_t *p, uint64_t index, tt__cursor_t *out) {
 }
 
 // A string attribute's text, empty where it is none.
-static tt__text_t string_attr(printer_t *p, uint64_t index) {
+static tt_slice_t string_attr(printer_t *p, uint64_t index) {
   tt__cursor_t c;
   uint64_t string = p->b->string_count;
   if (attr_entry(p, index, &c) == ATTR_STRING) string = tt__cursor_varint(&c);
-  return c.ok && string < p->b->string_count ? p->b->strings[string] : (tt__text_t){"", 0};
+  return c.ok && string < p->b->string_count ? p->b->strings[string] : (tt_slice_t){"", 0};
 }
 
 // The name in a dictionary of MLIR's own: a string attribute of the builtin dialect.
-static tt__text_t builtin_string(printer_t *p, uint64_t index) {
+static tt_slice_t builtin_string(printer_t *p, uint64_t index) {
   enum { BUILTIN_STRING = 2 };
-  if (index >= p->b->attr_count) return (tt__text_t){"", 0};
+  if (index >= p->b->attr_count) return (tt_slice_t){"", 0};
   const tt__entry_t *entry = &p->b->attrs[index];
   tt__cursor_t c = entry->data;
-  if (!entry->custom || tt__cursor_varint(&c) != BUILTIN_STRING) return (tt__text_t){"", 0};
+  if (!entry->custom || tt__cursor_varint(&c) != BUILTIN_STRING) return (tt_slice_t){"", 0};
   uint64_t string = tt__cursor_varint(&c);
-  return c.ok && string < p->b->string_count ? p->b->strings[string] : (tt__text_t){"", 0};
+  return c.ok && string < p->b->string_count ? p->b->strings[string] : (tt_slice_t){"", 0};
 }
 
 // Raw data as hexadecimal digits, splat or not: the parser tells by the size.
@@ -217,10 +182,10 @@ static tt_status_t print_tensor(printer_t *p, tt__cursor_t *c) {
   return print_type(p, type);
 }
 
-// By VHLO's number. The check of memory ends recursions that print without end: attributes may
+// By VHLO's number. The look at `failed` ends recursions that print without end: attributes may
 // refer to one another in circles.
 static tt_status_t print_attr(printer_t *p, uint64_t index) {
-  if (!p->memory) return tt__bytecode_broken("it spells too long a text");
+  if (p->t.failed) return tt__bytecode_broken("it spells too long a text");
   tt__cursor_t c;
   uint64_t code = attr_entry(p, index, &c);
   if (code == 0 || code >= ATTR_ENDS) {
@@ -240,17 +205,17 @@ static tt_status_t print_attr(printer_t *p, uint64_t index) {
       break;
     }
     case ATTR_BOOLEAN:
-      print(p, "%s", tt__cursor_varint(&c) ? "true" : "false");
+      tt_text_format(&p->t, "%s", tt__cursor_varint(&c) ? "true" : "false");
       break;
     case ATTR_API_VERSION:
-      print(p, "%llu : i32", (unsigned long long)tt__cursor_varint(&c));
+      tt_text_format(&p->t, "%llu : i32", (unsigned long long)tt__cursor_varint(&c));
       break;
     case ATTR_FLOAT: {
       (void)tt__cursor_varint(&c);  // f32: the only place of one is epsilon
       uint32_t bits = (uint32_t)tt__cursor_signed(&c);
       float value;
       memcpy(&value, &bits, sizeof value);
-      print(p, "%.9e : f32", (double)value);
+      tt_text_format(&p->t, "%.9e : f32", (double)value);
       break;
     }
     case ATTR_INTEGER: {
@@ -258,8 +223,9 @@ static tt_status_t print_attr(printer_t *p, uint64_t index) {
       uint64_t element = 0;
       TT_RETURN_IF_ERROR(type_entry(p, tt__cursor_varint(&c), &type, &element));
       bool narrow = element == 10 || element == 11 || element == 15 || element == 16;
-      print(p, "%lld",
-            narrow ? (long long)(int8_t)tt__cursor_byte(&c) : (long long)tt__cursor_signed(&c));
+      tt_text_format(
+          &p->t, "%lld",
+          narrow ? (long long)(int8_t)tt__cursor_byte(&c) : (long long)tt__cursor_signed(&c));
       break;
     }
     case ATTR_STRING:
@@ -278,11 +244,11 @@ static tt_status_t print_attr(printer_t *p, uint64_t index) {
 }
 
 // What the parser has a use for.
-static bool is_wanted(printer_t *p, tt__text_t name, uint64_t value) {
+static bool is_wanted(printer_t *p, tt_slice_t name, uint64_t value) {
   tt__cursor_t c;
   if (attr_entry(p, value, &c) == ATTR_DICTIONARY) return false;
   for (uint32_t k = 0; k < TT_ATTR_COUNT; k++) {
-    if (tt__text_is(name, tt_attr_names[k])) return true;
+    if (tt_slice_is(name, tt_attr_names[k])) return true;
   }
   return false;
 }
@@ -303,7 +269,7 @@ static dictionary_t open_dictionary(printer_t *p, uint64_t index) {
   return d;
 }
 
-static bool next_pair(printer_t *p, dictionary_t *d, tt__text_t *out_name, uint64_t *out_value) {
+static bool next_pair(printer_t *p, dictionary_t *d, tt_slice_t *out_name, uint64_t *out_value) {
   if (d->count == 0 || !d->pairs.ok) return false;
   d->count--;
   *out_name = builtin_string(p, tt__cursor_varint(&d->pairs));
@@ -313,27 +279,27 @@ static bool next_pair(printer_t *p, dictionary_t *d, tt__text_t *out_name, uint6
 
 // By value: the search does not move the caller's dictionary.
 static bool find_attr(printer_t *p, dictionary_t d, const char *wanted, uint64_t *out_value) {
-  tt__text_t name;
+  tt_slice_t name;
   while (next_pair(p, &d, &name, out_value)) {
-    if (tt__text_is(name, wanted)) return true;
+    if (tt_slice_is(name, wanted)) return true;
   }
   return false;
 }
 
 static tt_status_t print_attrs(printer_t *p, dictionary_t d) {
-  tt__text_t name;
+  tt_slice_t name;
   uint64_t value;
   const char *between = "";
   put(p, " <{", 3);
   while (next_pair(p, &d, &name, &value)) {
-    bool symbol = tt__text_is(name, "callee") || tt__text_is(name, "decomposition");
+    bool symbol = tt_slice_is(name, "callee") || tt_slice_is(name, "decomposition");
     if (!symbol && !is_wanted(p, name, value)) continue;
-    print(p, "%s", between);
+    tt_text_format(&p->t, "%s", between);
     between = ", ";
     put(p, name.at, name.size);
     put(p, " = ", 3);
     if (symbol) {
-      tt__text_t target = string_attr(p, value);
+      tt_slice_t target = string_attr(p, value);
       put(p, "@", 1);
       put_quoted(p, target);
     } else {
@@ -369,7 +335,7 @@ typedef struct op_s {
 static tt_status_t print_op(printer_t *p, tt__cursor_t *c);
 
 static void put_value(printer_t *p, const value_t *value) {
-  print(p, value->result == NO_RESULT ? "%%%u" : "%%%u#%u", value->id, value->result);
+  tt_text_format(&p->t, value->result == NO_RESULT ? "%%%u" : "%%%u#%u", value->id, value->result);
 }
 
 // The next value of the innermost region. An id of 0 marks places that are not defined yet.
@@ -535,13 +501,13 @@ static tt_status_t print_donation(printer_t *p, uint64_t dictionary) {
   if (attr_entry(p, dictionary, &c) != ATTR_DICTIONARY) return TT_OK_STATUS;
   uint64_t count = tt__cursor_varint(&c);
   for (uint64_t i = 0; c.ok && i < count; i++) {
-    tt__text_t name = string_attr(p, tt__cursor_varint(&c));
+    tt_slice_t name = string_attr(p, tt__cursor_varint(&c));
     uint64_t value = tt__cursor_varint(&c);
-    bool alias = tt__text_is(name, "tf.aliasing_output");
-    if (!alias && !tt__text_is(name, "jax.buffer_donor")) continue;
-    print(p, " {%s = ", alias ? "tf.aliasing_output" : "jax.buffer_donor");
+    bool alias = tt_slice_is(name, "tf.aliasing_output");
+    if (!alias && !tt_slice_is(name, "jax.buffer_donor")) continue;
+    tt_text_format(&p->t, " {%s = ", alias ? "tf.aliasing_output" : "jax.buffer_donor");
     TT_RETURN_IF_ERROR(print_attr(p, value));
-    print(p, "%s}", alias ? " : i32" : "");
+    tt_text_format(&p->t, "%s}", alias ? " : i32" : "");
   }
   return TT_OK_STATUS;
 }
@@ -582,14 +548,14 @@ static tt_status_t begin_function(printer_t *p, const op_t *op, const value_t *a
 
 // "add_v1" is stablehlo.add, but for what is of other dialects.
 static void put_name(printer_t *p, const op_t *op) {
-  tt__text_t name = op->name.name;
+  tt_slice_t name = op->name.name;
   for (size_t i = name.size; i-- > 2;) {
     if (name.at[i - 1] == 'v' && name.at[i - 2] == '_') {
       name.size = i - 2;
       break;
     }
   }
-  bool func = tt__text_is(name, "call");
+  bool func = tt_slice_is(name, "call");
   put(p, func ? "\"func." : "\"stablehlo.", func ? 6 : 11);
   put(p, name.at, name.size);
   put(p, "\"", 1);
@@ -597,7 +563,7 @@ static void put_name(printer_t *p, const op_t *op) {
 
 static tt_status_t print_regions(printer_t *p, tt__cursor_t *c, const op_t *op) {
   for (uint64_t r = 0; r < op->region_count; r++) {
-    print(p, "%s", r ? ", " : " (");
+    tt_text_format(&p->t, "%s", r ? ", " : " (");
     TT_RETURN_IF_ERROR(op->isolated ? read_isolated(p, c, op, begin_region)
                                     : read_region(p, c, op, begin_region));
     put(p, "}", 1);
@@ -608,8 +574,9 @@ static tt_status_t print_regions(printer_t *p, tt__cursor_t *c, const op_t *op) 
 
 // One statement in the generic form.
 static tt_status_t print_plain(printer_t *p, tt__cursor_t *c, const op_t *op) {
-  if (op->result_count == 1) print(p, "%%%u = ", op->id);
-  if (op->result_count > 1) print(p, "%%%u:%llu = ", op->id, (unsigned long long)op->result_count);
+  if (op->result_count == 1) tt_text_format(&p->t, "%%%u = ", op->id);
+  if (op->result_count > 1)
+    tt_text_format(&p->t, "%%%u:%llu = ", op->id, (unsigned long long)op->result_count);
   put_name(p, op);
   put(p, "(", 1);
   for (uint64_t i = 0; i < op->operand_count; i++) {
@@ -661,17 +628,17 @@ static tt_status_t skip_sharding(printer_t *p, const op_t *op) {
 static tt_status_t print_op(printer_t *p, tt__cursor_t *c) {
   op_t op;
   TT_RETURN_IF_ERROR(read_op(p, c, &op));
-  tt__text_t dialect = p->b->dialects[op.name.dialect];
-  if (tt__text_is(dialect, "builtin") && tt__text_is(op.name.name, "module")) {
+  tt_slice_t dialect = p->b->dialects[op.name.dialect];
+  if (tt_slice_is(dialect, "builtin") && tt_slice_is(op.name.name, "module")) {
     if (op.region_count != 1) return tt__bytecode_broken("a module");
     return print_module(p, c, &op);
   }
-  if (tt__text_is(dialect, "sdy")) return skip_sharding(p, &op);
-  if (!tt__text_is(dialect, "vhlo")) {
+  if (tt_slice_is(dialect, "sdy")) return skip_sharding(p, &op);
+  if (!tt_slice_is(dialect, "vhlo")) {
     return TT_ERROR(UNIMPLEMENTED, "the operation %.*s.%.*s", (int)dialect.size, dialect.at,
                     (int)op.name.name.size, op.name.name.at);
   }
-  if (tt__text_is(op.name.name, "func_v1")) {
+  if (tt_slice_is(op.name.name, "func_v1")) {
     if (op.region_count != 1) return tt__bytecode_broken("a function");
     TT_RETURN_IF_ERROR(op.isolated ? read_isolated(p, c, &op, begin_function)
                                    : read_region(p, c, &op, begin_function));
@@ -686,21 +653,21 @@ static tt_status_t print_op(printer_t *p, tt__cursor_t *c) {
 tt_status_t tt__bytecode_print(const char *code, size_t size, char **out_text, size_t *out_size) {
   tt__bytecode_t b = {0};
   const size_t limit = ((size_t)1 << 20) + (size < SIZE_MAX / 1024 ? size * 400 : SIZE_MAX / 2);
-  printer_t p = {.b = &b, .memory = true, .limit = UINT32_MAX};
-  if (limit < p.limit) p.limit = (uint32_t)limit;
+  printer_t p = {.b = &b, .t.limit = limit};
   tt_arena_init(&b.arena, 64 << 10);
   tt_status_t status = tt__bytecode_read(&b, code, size);
   if (!status) status = read_block(&p, &b.ir, NULL, NULL);
-  if (!status && !p.memory) {
+  put(&p, "", 1);
+  if (!status && p.t.failed) {
     status = TT_ERROR(OUT_OF_MEMORY, "no host memory for the text of %zu bytes of bytecode", size);
   }
   tt_arena_deinit(&b.arena);
   tt_free(p.values);
   if (status) {
-    tt_free(p.text);
+    tt_free(p.t.data);
     return status;
   }
-  *out_text = p.text;
-  *out_size = p.size;
+  *out_text = p.t.data;
+  *out_size = p.t.size - 1;
   return TT_OK_STATUS;
 }
