@@ -1,16 +1,24 @@
 #include "process_group.hpp"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
+#include <ATen/ops/sparse_coo_tensor.h>
+#include <ATen/ops/tensor.h>
 #include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
+#include <torch/library.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
 #include <torch/csrc/distributed/c10d/Store.hpp>
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 
 #include "dist/process_group.h"
+#include "link.hpp"
 #include "status.hpp"
 #include "tensor.hpp"
 
@@ -156,74 +164,6 @@ tt_status_t store_count(void *context, const char *key, int64_t *out_count) {
   return store_call(context, [&](c10d::Store &s) { *out_count = s.add(key, 1); });
 }
 
-// A c10d backend for CPU tensors (gloo) as the link between hosts.
-struct Link {
-  intrusive_ptr<c10d::Backend> backend;
-};
-Tensor bytes_of(const tt_part_t &part) {
-  return at::from_blob(part.data, {static_cast<int64_t>(part.bytes)}, at::kByte);
-}
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1e3));
-}
-tt_status_t link_exchange(void *context, const tt_part_t *sends, uint32_t send_count,
-                          const tt_part_t *receives, uint32_t receive_count, uint32_t tag,
-                          double timeout_s) {
-  auto &backend = *static_cast<Link *>(context)->backend;
-  vector<std::pair<uint32_t, intrusive_ptr<c10d::Work>>> works;
-  uint32_t rank = 0;
-  try {
-    auto start = [&](const tt_part_t &part, bool send) {
-      rank = part.rank;
-      vector<Tensor> tensors{bytes_of(part)};
-      auto peer = static_cast<int>(part.rank), number = static_cast<int>(tag);
-      works.emplace_back(
-          rank, send ? backend.send(tensors, peer, number) : backend.recv(tensors, peer, number));
-    };
-    for (uint32_t i = 0; i < receive_count; i++) start(receives[i], false);
-    for (uint32_t i = 0; i < send_count; i++) start(sends[i], true);
-    for (auto &[peer, work] : works) {
-      rank = peer;
-      work->wait(milliseconds(timeout_s));
-    }
-    return TT_OK_STATUS;
-  } catch (const std::exception &e) {
-    return TT_ERROR(UNAVAILABLE, "rank %u (of another host or beyond one): %s", rank, e.what());
-  }
-}
-tt_status_t link_receive_any(void *context, void *data, size_t bytes, uint32_t tag,
-                             double timeout_s, uint32_t *out_from) {
-  try {
-    vector<Tensor> tensors{bytes_of({0, data, bytes})};
-    auto work =
-        static_cast<Link *>(context)->backend->recvAnysource(tensors, static_cast<int>(tag));
-    work->wait(milliseconds(timeout_s));
-    *out_from = static_cast<uint32_t>(work->sourceRank());
-    return TT_OK_STATUS;
-  } catch (const std::exception &e) {
-    return TT_ERROR(UNAVAILABLE, "nothing came: %s", e.what());
-  }
-}
-void link_abort(void *context) {
-  try {
-    static_cast<Link *>(context)->backend->abort();
-  } catch (const std::exception &) {  // it is gone already
-  }
-}
-void link_close(void *context) { delete static_cast<Link *>(context); }
-// `context`: a Python function from a name to a backend.
-tt_status_t link_create(void *context, const char *name, tt_link_t *out_link) {
-  try {
-    py::gil_scoped_acquire gil;
-    auto made = (*static_cast<py::object *>(context))(name);
-    *out_link = {new Link{made.cast<intrusive_ptr<c10d::Backend>>()}, link_exchange,
-                 link_receive_any, link_abort, link_close};
-    return TT_OK_STATUS;
-  } catch (const std::exception &e) {
-    return TT_ERROR(UNAVAILABLE, "%s", e.what());
-  }
-}
-
 tt_reduce_op_t reduce_op(const c10d::ReduceOp &op) {
   static_assert(static_cast<int>(c10d::ReduceOp::BXOR) == TT_REDUCE_BXOR);
   TORCH_CHECK(op.op_ <= c10d::ReduceOp::BXOR, "tpu_dist: unknown reduce op ",
@@ -249,7 +189,7 @@ class TpuDist : public c10d::Backend {
     }
     tt_store_t c_store{&store, store_publish, store_look, store_count};
     TT_CALL(tt_process_group_create(&c_store, static_cast<uint32_t>(rank),
-                                    static_cast<uint32_t>(size), timeout_s, link_create, link,
+                                    static_cast<uint32_t>(size), timeout_s, tt::link_create, link,
                                     &group_));
   }
   ~TpuDist() override { tt_process_group_destroy(group_); }
@@ -296,6 +236,12 @@ class TpuDist : public c10d::Backend {
   intrusive_ptr<c10d::Work> allreduce_coalesced(vector<Tensor> &tensors,
                                                 const c10d::AllreduceCoalescedOptions &o) override {
     return allreduce(tensors, o);
+  }
+  // Done when it returns: how much the ranks have must be known before it can be gathered.
+  intrusive_ptr<c10d::Work> allreduce_sparse(vector<Tensor> &tensors,
+                                             const c10d::AllreduceOptions &o) override {
+    for (auto &t : tensors) t.copy_(sum_of_all(t, o));
+    return c10::make_intrusive<TpuWork>(rank_, c10d::OpType::_ALLREDUCE_SPARSE, Works{}, tensors);
   }
   intrusive_ptr<c10d::Work> reduce(vector<Tensor> &tensors, const c10d::ReduceOptions &o) override {
     Call call{TT_JOB_REDUCE, c10d::OpType::REDUCE, o.timeout, o.rootRank};
@@ -412,6 +358,43 @@ class TpuDist : public c10d::Backend {
                 " tensors given for ", size_, " ranks");
   }
 
+  // One tensor a rank of what each rank's `in` is; their sizes may differ.
+  vector<Tensor> gathered(const Tensor &in, vector<Tensor> outs, std::chrono::milliseconds limit) {
+    submit({TT_JOB_ALL_GATHER, c10d::OpType::ALLGATHER, limit}, {in}, outs, outs)->wait(limit);
+    return outs;
+  }
+
+  // The entries of all ranks' sparse tensors as one tensor, in the order of the ranks.
+  Tensor sum_of_all(const Tensor &sparse, const c10d::AllreduceOptions &o) {
+    auto op = reduce_op(o.reduceOp);
+    TORCH_CHECK(sparse.layout() == at::kSparse && (op == TT_REDUCE_SUM || op == TT_REDUCE_AVG),
+                "tpu_dist: all_reduce of ", sparse.layout(), " tensors: only SUM and AVG of COO");
+    Tensor mine = sparse.coalesce(), indices = mine._indices().contiguous();
+    vector<int64_t> shape{mine.sparse_dim()};
+    shape.insert(shape.end(), mine.sizes().begin(), mine.sizes().end());
+    shape.push_back(mine._nnz());
+    Tensor own = at::tensor(shape, at::kLong).to(mine.device());
+    vector<Tensor> shapes, all_indices, all_values;
+    for (int k = 0; k < size_; k++) shapes.push_back(at::empty_like(own));
+    shapes = gathered(own, shapes, o.timeout);
+    for (int k = 0; k < size_; k++) {
+      Tensor host = shapes[static_cast<size_t>(k)].cpu();
+      vector<int64_t> theirs(host.const_data_ptr<int64_t>(),
+                             host.const_data_ptr<int64_t>() + shape.size());
+      int64_t entries = std::exchange(theirs.back(), shape.back());
+      TORCH_CHECK(theirs == shape, "tpu_dist: all_reduce of sparse tensors: rank ", rank_, " has ",
+                  mine.sizes(), ", rank ", k, " another shape");
+      auto lengths = mine._values().sizes().vec();
+      lengths[0] = entries;
+      all_indices.push_back(at::empty({mine.sparse_dim(), entries}, indices.options()));
+      all_values.push_back(at::empty(lengths, mine._values().options()));
+    }
+    all_indices = gathered(indices, all_indices, o.timeout);
+    all_values = gathered(mine._values().contiguous(), all_values, o.timeout);
+    Tensor sum = at::sparse_coo_tensor(at::cat(all_indices, 1), at::cat(all_values), mine.sizes());
+    return op == TT_REDUCE_AVG ? sum.coalesce().div(size_) : sum.coalesce();
+  }
+
   // PREMUL_SUM is a multiplication, then SUM; an in-place collective multiplies in place.
   static tt_reduce_op_t premultiplied(const c10d::ReduceOp &op, vector<Tensor> &tensors,
                                       bool in_place) {
@@ -518,6 +501,21 @@ namespace {
 C10_REGISTER_TYPED_CLASS(TimerRegistry, tt::kTpu, TpuTimer)
 }
 }  // namespace c10d
+
+// c10d itself knows sparse tensors of two devices only.
+static std::tuple<vector<Tensor>, intrusive_ptr<c10d::Work>> allreduce_sparse(
+    at::TensorList tensors, const intrusive_ptr<c10d::ProcessGroup> &group,
+    const intrusive_ptr<c10d::ReduceOp> &op, const std::optional<Tensor> &, bool async,
+    int64_t timeout) {
+  auto list = tensors.vec();
+  c10d::AllreduceOptions options;
+  options.reduceOp = *op;
+  options.timeout = std::chrono::milliseconds(timeout);
+  options.asyncOp = async;
+  auto work = group->getBackend(tt::kTpu)->allreduce_sparse(list, options);
+  return {std::move(list), work};
+}
+TORCH_LIBRARY_IMPL(c10d, SparsePrivateUse1, m) { m.impl("allreduce_", allreduce_sparse); }
 
 PyObject *tt::py_process_group_create(PyObject *, PyObject *args) {
   PyObject *store = nullptr, *list = nullptr, *function = nullptr;

@@ -79,6 +79,28 @@ def ddp_small_buckets(rank: int, size: int) -> None:
     train_ddp(rank, size, bucket_cap_mb=0.0005)
 
 
+@case(sizes=(2, 3))
+def ddp_sparse_gradients(rank: int, size: int) -> None:
+    """An embedding whose gradients are sparse, of other rows on each rank."""
+
+    def train(ranks: list[int], device: str, wrap: Callable) -> torch.Tensor:
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2)).to(device)
+        wrapped = wrap(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+        for step in range(3):
+            tokens = torch.tensor([[k, k + 1 + step, k] for k in ranks], device=device)
+            wrapped(tokens).square().mean().backward()
+            assert model[0].weight.grad.layout == torch.sparse_coo
+            optimizer.step()
+            optimizer.zero_grad()
+        return model[0].weight.detach()
+
+    alone = train(list(range(size)), "cpu", lambda model: model)
+    got = train([rank], "tpu", nn.parallel.DistributedDataParallel)
+    same(got, alone, rtol=1e-5, atol=1e-6)
+
+
 @case()
 def ddp_bucket_view(rank: int, size: int) -> None:
     train_ddp(rank, size, gradient_as_bucket_view=True)

@@ -131,6 +131,25 @@ def reduce_scatter(rank: int, size: int) -> None:
     same(out, want, rtol=1e-2, atol=1e-2)
 
 
+@case(sizes=(2, 3))
+def all_reduce_sparse(rank: int, size: int) -> None:
+    """As many entries as the rank says, some of them twice; of a matrix and of rows."""
+    for dense in ((), (2,)):
+        parts = []
+        for k in range(size):
+            places = torch.tensor([[i % 4 for i in range(2 * k)], [k % 3] * (2 * k)])
+            values = data(k, (2 * k, *dense))
+            parts.append(torch.sparse_coo_tensor(places.reshape(2, -1), values, (4, 3, *dense)))
+        t = parts[rank].to("tpu")
+        dist.all_reduce(t)
+        assert t.layout == torch.sparse_coo and t.is_coalesced()
+        same(t.to_dense(), sum(p.to_dense() for p in parts))
+    message = message_of(lambda: dist.all_reduce(t, ReduceOp.MAX))
+    assert "sparse" in message.lower() and "SUM and AVG" in message, message
+    other = torch.sparse_coo_tensor(torch.zeros(1, 1), torch.ones(1), (4 + rank,)).to("tpu")
+    assert "another shape" in message_of(lambda: dist.all_reduce(other))
+
+
 def finished(op: str, parts: list[torch.Tensor]) -> torch.Tensor:
     """`reduced`, but that halves are rounded once."""
     dtype = parts[0].dtype
@@ -370,6 +389,66 @@ def tags(rank: int, size: int) -> None:
         dist.recv(first, 0, tag=1)
         same(first, data(1))
         same(second, data(2))
+
+
+@case(sizes=(2, 3))
+def overtaking(rank: int, size: int) -> None:
+    """A message waits for none of another tag: neither sent, nor received, nor from any rank."""
+    got = [torch.empty(5, 3, device="tpu") for _ in range(6)]
+    if rank == 0:
+        late = dist.isend(data(1).to("tpu"), 1, tag=1)  # the last that is received
+        dist.send(data(2).to("tpu"), 1, tag=2)
+        dist.send(data(5).to("tpu"), 1, tag=5)
+        dist.recv(got[3], 1, tag=3)
+        dist.send(data(4).to("tpu"), 1, tag=4)
+        late.wait()
+        same(got[3], data(3))
+    elif rank == 1:
+        pending = dist.irecv(got[4], 0, tag=4)
+        dist.recv(got[2], 0, tag=2)
+        assert dist.recv(got[5], tag=5) == 0
+        assert not pending.is_completed()
+        dist.send(data(3).to("tpu"), 0, tag=3)
+        pending.wait()
+        dist.recv(got[1], 0, tag=1)
+        for k in (1, 2, 4, 5):
+            same(got[k], data(k))
+
+
+@case(sizes=(2, 3), modes=("strict",))
+def other_message(rank: int, size: int) -> None:
+    """One message that is not what is expected is lost; those after it come."""
+    if rank == 0:
+        for _ in range(4):
+            dist.send(torch.arange(4.0, device="tpu"), 1)
+    elif rank == 1:
+        for wrong in (torch.empty(4, dtype=torch.int32), torch.empty(8, dtype=torch.bfloat16)):
+            message = message_of(lambda: dist.recv(wrong.to("tpu"), 0))  # noqa: B023
+            kind = "i32" if wrong.dtype == torch.int32 else "bf16"
+            assert f"sent 4 x f32, rank 1 expects {wrong.numel()} x {kind}" in message, message
+        assert "expects 3 x f32" in message_of(lambda: dist.recv(torch.empty(3, device="tpu")))
+        got = torch.empty(4, device="tpu")
+        dist.recv(got, 0)
+        same(got, torch.arange(4.0))
+
+
+@case(sizes=(2, 3), modes=("strict",))
+def ends_while_receiving(rank: int, size: int) -> None:
+    """Ending a group does not wait for messages that nobody will send."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=60))
+    t = torch.ones(4, device="tpu")
+    dist.all_reduce(t, group=group)
+    works = []
+    if rank == 1:
+        works = [dist.irecv(torch.empty(3, device="tpu"), 0, group=group, tag=k) for k in range(2)]
+        works.append(dist.irecv(torch.empty(3, device="tpu"), group=group, tag=7))
+        time.sleep(0.2)
+    start = time.monotonic()
+    dist.destroy_process_group(group)
+    assert time.monotonic() - start < 20
+    for work in works:
+        message_of(work.wait)
+    dist.barrier()
 
 
 @case(sizes=(2, 3))
@@ -628,6 +707,11 @@ def refused(rank: int, size: int) -> None:
             [torch.empty(2, device="tpu") for _ in range(size + 1)], torch.ones(2, device="tpu")
         ),
     }
+    some = torch.ones(size, device="tpu")
+    uneven = [some, *(some[: k + 1] for k in range(size - 1))]
+    if rank == 0:
+        bad["gather: the part of rank 1 has 1 elements"] = lambda: dist.gather(some, uneven)
+        bad["scatter: the part of rank 1 has 1 elements"] = lambda: dist.scatter(some + 0, uneven)
     for words, call in bad.items():
         try:
             call()

@@ -25,6 +25,8 @@ QUICK += [
     "gather_scatter",
     "send_receive",
     "receive_any",
+    "overtaking",
+    "other_message",
     "ddp",
     "fsdp2",
 ]

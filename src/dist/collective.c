@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "dist/far.h"
 #include "dist/group.h"
 #include "dist/internal.h"
@@ -18,7 +19,7 @@ typedef struct run_s {
   tt_group_t *group;
   const tt_collective_t *c;
   const char *what;
-  int64_t deadline;
+  tt_limit_t limit;
   size_t element_bytes;
   const tt_collective_header_t *unchecked;  // until the peers' were compared
 } run_t;
@@ -37,13 +38,14 @@ static unsigned char *slot(const run_t *run, uint32_t rank) {
 tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_header_t *mine,
                                 uint32_t peer, const tt_collective_header_t *theirs) {
   const tt_collective_header_t *sides[2] = {mine, theirs};
-  char text[2][128];
+  bool cut = mine->kind == theirs->kind && mine->elements == theirs->elements;
+  char text[2][160];
   for (int i = 0; i < 2; i++) {
     const tt_collective_header_t *h = sides[i];
-    snprintf(text[i], sizeof text[i], "%s number %llu of %llu x %s (op %s, root %u)",
+    snprintf(text[i], sizeof text[i], "%s number %llu of %llu x %s (op %s, root %u)%s",
              tt__kind_name(h->kind), (unsigned long long)h->number, (unsigned long long)h->elements,
-             tt_dtype_text((tt_dtype_t)h->dtype), tt_reduce_op_name((tt_reduce_op_t)h->op),
-             h->root);
+             tt_dtype_text((tt_dtype_t)h->dtype), tt_reduce_op_name((tt_reduce_op_t)h->op), h->root,
+             cut && i && mine->parts != h->parts ? " with parts of other lengths" : "");
   }
   return TT_ERROR(INVALID_ARGUMENT,
                   "tpu_dist: the ranks disagree: rank %u calls %s, rank %u calls %s",
@@ -54,7 +56,7 @@ tt_status_t tt__header_mismatch(const tt_group_t *group, const tt_collective_hea
 // slot() is the step's slot for reading; the next write goes to the other one.
 static tt_status_t step(run_t *run) {
   tt_group_t *group = run->group;
-  TT_RETURN_IF_ERROR(tt__group_step(group, run->deadline, run->what));
+  TT_RETURN_IF_ERROR(tt__group_step(group, run->limit, run->what));
   if (!run->unchecked) return TT_OK_STATUS;
   const tt_collective_header_t *mine = run->unchecked;
   for (uint32_t k = 0; k < group->size; k++) {
@@ -340,23 +342,31 @@ static const kind_t kinds[] = {
 
 const char *tt__kind_name(uint32_t kind) { return kinds[kind].name; }
 
+// The lengths that all ranks must give alike, or NULL.
+static const size_t *common_lengths(const tt_collective_t *c) {
+  if (c->kind == TT_COLLECTIVE_ALL_GATHER) return c->out_lengths;
+  return c->kind == TT_COLLECTIVE_REDUCE_SCATTER ? c->in_lengths : NULL;
+}
+
 // The elements of all ranks' arrays together where each has a length, of one array elsewhere.
 static size_t elements_of(const tt_group_t *group, const tt_collective_t *c) {
-  const size_t *lengths = NULL;
-  if (c->kind == TT_COLLECTIVE_ALL_GATHER) lengths = c->out_lengths;
-  if (c->kind == TT_COLLECTIVE_REDUCE_SCATTER) lengths = c->in_lengths;
+  const size_t *lengths = common_lengths(c);
   size_t total = lengths ? 0 : c->elements;
   for (uint32_t k = 0; lengths && k < group->size; k++) total += lengths[k];
   return total;
 }
 
 tt_collective_header_t tt__header_next(tt_group_t *group, const tt_collective_t *c) {
-  return (tt_collective_header_t){.number = group->collectives + 1,
-                                  .elements = elements_of(group, c),
-                                  .kind = (uint32_t)c->kind,
-                                  .dtype = (uint32_t)c->dtype,
-                                  .op = (uint32_t)c->op,
-                                  .root = c->root};
+  const size_t *lengths = common_lengths(c);
+  size_t bytes = sizeof *lengths * group->size;
+  return (tt_collective_header_t){
+      .number = group->collectives + 1,
+      .elements = elements_of(group, c),
+      .parts = lengths ? tt_hash_bytes(TT_HASH_SEED, lengths, bytes) : 0,
+      .kind = (uint32_t)c->kind,
+      .dtype = (uint32_t)c->dtype,
+      .op = (uint32_t)c->op,
+      .root = c->root};
 }
 
 tt_status_t tt__shared_run(tt_group_t *group, const tt_collective_t *c,
@@ -367,7 +377,7 @@ tt_status_t tt__shared_run(tt_group_t *group, const tt_collective_t *c,
   run_t run = {.group = group,
                .c = c,
                .what = tt__kind_name(header->kind),
-               .deadline = tt__deadline(group),
+               .limit = tt__limit(group, c->timeout_s),
                .element_bytes = tt_dtype_size(c->dtype),
                .unchecked = header};
   const kind_t *kind = &kinds[c->kind];

@@ -51,9 +51,9 @@ tt_status_t tt_group_create_far(const tt_meeting_t *meeting, const tt_link_t lin
   for (uint32_t k = 0; k < size; k++) {
     peers[k].name = k;
     peers[k].pidfd = -1;
-    pthread_mutex_init(&peers[k].receive_lock, NULL);
+    tt__peer_init(&peers[k]);
   }
-  tt_group_set_timeout(group, meeting->timeout_s);
+  group->timeout_s = meeting->timeout_s;
   *out_group = group;
   return TT_OK_STATUS;
 }
@@ -74,10 +74,6 @@ void tt__far_destroy(tt_group_t *group) {
   tt_free(far);
 }
 
-double tt__far_timeout(const tt_group_t *group) {
-  return (double)atomic_load(&group->timeout_ns) * 1e-9;
-}
-
 tt_status_t tt__far_fail(tt_group_t *group, tt_status_t status) {
   tt__far_leave(group, tt_status_message(status));
   return tt__group_break(group, status);
@@ -91,50 +87,61 @@ static tt_status_t link_failure(tt_group_t *group, const char *what, tt_status_t
 // --- messages
 // --------------------------------------------------------------------------------------
 
-// A message is its length, then its data.
-tt_status_t tt__far_send(tt_group_t *group, const void *data, size_t bytes, uint32_t to,
-                         uint32_t tag) {
+// A message is its envelope, then its data.
+static double timeout_of(const tt_group_t *group, const tt_message_t *message) {
+  return tt__timeout(group, message->timeout_s);
+}
+
+tt_status_t tt__far_send(tt_group_t *group, const tt_message_t *message) {
   tt_link_t *link = &group->far->messages;
-  const tt_part_t parts[2] = {{to, &bytes, sizeof bytes}, {to, (void *)(uintptr_t)data, bytes}};
-  tt_status_t status =
-      link->exchange(link->context, parts, bytes ? 2 : 1, NULL, 0, tag, tt__far_timeout(group));
+  tt_envelope_t envelope = tt__envelope(message);
+  const tt_part_t parts[2] = {{message->peer, &envelope, sizeof envelope},
+                              {message->peer, message->data, tt__message_bytes(&envelope)}};
+  tt_status_t status = link->exchange(link->context, parts, parts[1].bytes ? 2 : 1, NULL, 0,
+                                      message->tag, timeout_of(group, message));
   return status ? link_failure(group, "send", status) : TT_OK_STATUS;
 }
 
-static tt_status_t receive_data(tt_group_t *group, void *data, size_t sent, size_t bytes,
-                                uint32_t from, uint32_t tag) {
+static tt_status_t receive_part(tt_group_t *group, const tt_message_t *message, uint32_t from,
+                                void *data, size_t bytes) {
   tt_link_t *link = &group->far->messages;
   const tt_part_t part = {from, data, bytes};
-  if (sent != bytes) {
-    return tt__far_fail(group,
-                        TT_ERROR(INVALID_ARGUMENT,
-                                 "tpu_dist: receive: rank %u sent %zu bytes, rank %u expects %zu "
-                                 "bytes",
-                                 from, sent, group->rank, bytes));
-  }
   if (!bytes) return TT_OK_STATUS;
   tt_status_t status =
-      link->exchange(link->context, NULL, 0, &part, 1, tag, tt__far_timeout(group));
+      link->exchange(link->context, NULL, 0, &part, 1, message->tag, timeout_of(group, message));
   return status ? link_failure(group, "receive", status) : TT_OK_STATUS;
 }
 
-tt_status_t tt__far_receive(tt_group_t *group, void *data, size_t bytes, uint32_t from,
-                            uint32_t tag) {
-  tt_link_t *link = &group->far->messages;
-  size_t sent = 0;
-  const tt_part_t part = {from, &sent, sizeof sent};
-  tt_status_t status =
-      link->exchange(link->context, NULL, 0, &part, 1, tag, tt__far_timeout(group));
-  return status ? link_failure(group, "receive", status)
-                : receive_data(group, data, sent, bytes, from, tag);
+static tt_status_t receive_data(tt_group_t *group, const tt_message_t *message,
+                                const tt_envelope_t *envelope, uint32_t from) {
+  size_t bytes = tt__message_bytes(envelope);
+  tt_status_t wrong = tt__envelope_check(group, from, envelope, message);
+  if (!wrong) return receive_part(group, message, from, message->data, bytes);
+  // It is taken off the link all the same, which goes on.
+  void *dropped = tt_alloc(bytes);
+  if (!dropped) return tt__far_fail(group, wrong);
+  tt_status_t status = receive_part(group, message, from, dropped, bytes);
+  tt_free(dropped);
+  return tt_status_join(wrong, status);
 }
 
-tt_status_t tt__far_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
+tt_status_t tt__far_receive(tt_group_t *group, const tt_message_t *message) {
+  tt_envelope_t envelope;
+  TT_RETURN_IF_ERROR(receive_part(group, message, message->peer, &envelope, sizeof envelope));
+  return receive_data(group, message, &envelope, message->peer);
+}
+
+tt_status_t tt__far_receive_any(tt_group_t *group, const tt_message_t *message,
                                 uint32_t *out_from) {
   tt_link_t *link = &group->far->messages;
-  size_t sent = 0;
-  tt_status_t status =
-      link->receive_any(link->context, &sent, sizeof sent, tag, tt__far_timeout(group), out_from);
+  tt_envelope_t envelope;
+  tt_status_t status = link->receive_any(link->context, &envelope, sizeof envelope, message->tag,
+                                         timeout_of(group, message), out_from);
   return status ? link_failure(group, "receive from any rank", status)
-                : receive_data(group, data, sent, bytes, *out_from, tag);
+                : receive_data(group, message, &envelope, *out_from);
+}
+
+void tt__far_stop_receiving(tt_group_t *group) {
+  tt_link_t *link = &group->far->messages;
+  link->stop_receiving(link->context);
 }

@@ -23,17 +23,15 @@ tt_status_t tt_group_create_far(const tt_meeting_t *meeting, const tt_link_t lin
 
 // What group.h's functions do on such a group.
 void tt__far_destroy(tt_group_t *group);
+void tt__far_stop_receiving(tt_group_t *group);
 void tt__far_leave(tt_group_t *group, const char *reason);
 // Ends the links and breaks the group, so that the others fail too and do not wait for their
 // timeouts. Consumes and returns `status`.
 tt_status_t tt__far_fail(tt_group_t *group, tt_status_t status) TT_MUST_USE;
-double tt__far_timeout(const tt_group_t *group);
 tt_status_t tt__far_run(tt_group_t *group, const tt_collective_t *collective) TT_MUST_USE;
-tt_status_t tt__far_send(tt_group_t *group, const void *data, size_t bytes, uint32_t to,
-                         uint32_t tag) TT_MUST_USE;
-tt_status_t tt__far_receive(tt_group_t *group, void *data, size_t bytes, uint32_t from,
-                            uint32_t tag) TT_MUST_USE;
-tt_status_t tt__far_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
+tt_status_t tt__far_send(tt_group_t *group, const tt_message_t *message) TT_MUST_USE;
+tt_status_t tt__far_receive(tt_group_t *group, const tt_message_t *message) TT_MUST_USE;
+tt_status_t tt__far_receive_any(tt_group_t *group, const tt_message_t *message,
                                 uint32_t *out_from) TT_MUST_USE;
 
 #endif  // TT_DIST_FAR_H_

@@ -26,6 +26,7 @@ typedef struct call_s {
   const tt_collective_t *c;
   tt_collective_header_t header;
   const char *what;
+  double timeout_s;
   size_t element_bytes;
   tt_dtype_t wide;              // what a reduction goes on in
   tt_part_t *sends, *receives;  // room for two a rank each
@@ -54,9 +55,7 @@ static tt_status_t run_for(call_t *call, double timeout_s) {
   call->send_count = call->receive_count = 0;
   return tt_status_annotate(status, "tpu_dist: %s on rank %u", call->what, call->group->rank);
 }
-static tt_status_t run(call_t *call) {
-  return run_for(call, tt__far_timeout(call->group) + GRACE_S);
-}
+static tt_status_t run(call_t *call) { return run_for(call, call->timeout_s + GRACE_S); }
 
 static tt_status_t no_memory(const call_t *call) {
   return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: %s on rank %u: no memory", call->what,
@@ -86,8 +85,9 @@ static uint32_t speaker_place(const call_t *call) {
 
 // A stage inside the host, for at most that long.
 static tt_status_t inside(call_t *call, const tt_collective_t *stage, double timeout_s) {
-  tt_group_set_timeout(call->far->local, timeout_s);
-  return tt__shared_run(call->far->local, stage, &call->header);
+  tt_collective_t limited = *stage;
+  limited.timeout_s = timeout_s;
+  return tt__shared_run(call->far->local, &limited, &call->header);
 }
 
 // Every speaker tells every other one what its host's ranks call, or why they cannot.
@@ -118,13 +118,13 @@ static tt_status_t compare(call_t *call, tt_status_t status) {
 
 // The first stage. The speakers go on when all ranks of all hosts are there and agree.
 static tt_status_t enter(call_t *call, const tt_collective_t *stage) {
-  tt_status_t status = inside(call, stage, tt__far_timeout(call->group));
+  tt_status_t status = inside(call, stage, call->timeout_s);
   return speaks(call) ? compare(call, status) : status;
 }
 
 // The last stage. Who is no speaker has waited for other hosts here.
 static tt_status_t leave(call_t *call, const tt_collective_t *stage) {
-  return inside(call, stage, 2 * tt__far_timeout(call->group) + GRACE_S);
+  return inside(call, stage, 2 * call->timeout_s + GRACE_S);
 }
 
 static tt_status_t leave_by_broadcast(call_t *call, tt_dtype_t dtype, void *data, size_t elements) {
@@ -465,6 +465,7 @@ tt_status_t tt__far_run(tt_group_t *group, const tt_collective_t *c) {
                  .c = c,
                  .header = tt__header_next(group, c),
                  .what = tt__kind_name(c->kind),
+                 .timeout_s = tt__timeout(group, c->timeout_s),
                  .element_bytes = tt_dtype_size(c->dtype),
                  .wide = tt_reduce_wide(c->dtype, c->op)};
   group->collectives++;

@@ -18,9 +18,6 @@
 
 uint32_t tt_group_rank(const tt_group_t *group) { return group->rank; }
 uint32_t tt_group_size(const tt_group_t *group) { return group->size; }
-void tt_group_set_timeout(tt_group_t *group, double timeout_s) {
-  atomic_store(&group->timeout_ns, (int64_t)(timeout_s * 1e9));
-}
 
 // --- failure -----------------------------------------------------------------------------------
 
@@ -121,36 +118,47 @@ static void nap(tt_counter_t *counter, uint32_t target) {
   atomic_fetch_sub(&counter->waiters, 1);
 }
 
-tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t target, uint32_t peer,
-                           int64_t deadline, const char *what) {
-  if (spin(group, counter, target)) return TT_OK_STATUS;
+// Why waiting makes no sense any more, the peer's own failure aside; or OK.
+static tt_status_t call_failure(const tt_wait_t *wait) {
+  tt_group_t *group = wait->group;
+  TT_RETURN_IF_ERROR(tt__group_check(group));
+  if (wait->stop && atomic_load(wait->stop)) {
+    return TT_ERROR(UNAVAILABLE, "tpu_dist: %s on rank %u: the process group was destroyed",
+                    wait->what, tt__name(group));
+  }
+  if (tt__dist_now_ns() <= wait->limit.deadline_ns) return TT_OK_STATUS;
+  return TT_ERROR(
+      DEADLINE, "tpu_dist: %s on rank %u: rank %u did not answer within the timeout of %.1f s",
+      wait->what, tt__name(group), group->peers[wait->peer].name, wait->limit.timeout_s);
+}
+
+tt_status_t tt__wait_check(const tt_wait_t *wait) {
+  tt_status_t failure = call_failure(wait);
+  return failure ? tt__group_break(wait->group, failure) : TT_OK_STATUS;
+}
+
+tt_status_t tt__wait_for(const tt_wait_t *wait, tt_counter_t *counter, uint32_t target) {
+  if (spin(wait->group, counter, target)) return TT_OK_STATUS;
   for (;;) {
     // Looked at before the counter: what a peer published before it went is still taken.
-    tt_status_t failure = tt__peer_failure(group, peer, what);
+    tt_status_t failure = tt__peer_failure(wait->group, wait->peer, wait->what);
     if (reached(counter, target)) {
       tt_status_release(failure);
       return TT_OK_STATUS;
     }
-    if (!failure) failure = tt__group_check(group);
-    if (!failure && tt__dist_now_ns() > deadline) {
-      failure = TT_ERROR(DEADLINE,
-                         "tpu_dist: %s on rank %u: rank %u did not answer within the timeout "
-                         "of %.1f s",
-                         what, tt__name(group), group->peers[peer].name,
-                         (double)atomic_load(&group->timeout_ns) * 1e-9);
-    }
-    if (failure) return tt__group_break(group, failure);
+    if (!failure) failure = call_failure(wait);
+    if (failure) return tt__group_break(wait->group, failure);
     nap(counter, target);
   }
 }
 
-tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what) {
+tt_status_t tt__group_step(tt_group_t *group, tt_limit_t limit, const char *what) {
   group->step++;
   tt__counter_publish(&group->peers[group->rank].control->posted, group->step);
   for (uint32_t i = 1; i < group->size; i++) {
     uint32_t peer = (group->rank + i) % group->size;
-    TT_RETURN_IF_ERROR(tt__group_wait(group, &group->peers[peer].control->posted, group->step, peer,
-                                      deadline, what));
+    tt_wait_t wait = {group, peer, limit, what, NULL};
+    TT_RETURN_IF_ERROR(tt__wait_for(&wait, &group->peers[peer].control->posted, group->step));
   }
   return TT_OK_STATUS;
 }

@@ -29,12 +29,12 @@ typedef struct tt_link_s {
                           double timeout_s);
   tt_status_t (*receive_any)(void *context, void *data, size_t bytes, uint32_t tag,
                              double timeout_s, uint32_t *out_from);
-  void (*abort)(void *context);  // what is pending, here and on the peers, fails
+  void (*abort)(void *context);           // what is pending, here and on the peers, fails
+  void (*stop_receiving)(void *context);  // pending and later receives of this rank fail
   void (*close)(void *context);
 } tt_link_t;
 
-// Collectives: one at a time (the process group's thread). Send and receive: one thread a direction
-// and peer, beside the collectives. tt_group_abort: any thread.
+// Collectives: one at a time (the process group's thread). Messages and tt_group_abort: any thread.
 typedef struct tt_group_s tt_group_t;
 
 // Joins the `count` ranks `members` of the meeting, ascending, that share this host; this rank is
@@ -45,7 +45,6 @@ tt_status_t tt_group_create(const tt_meeting_t *meeting, const uint32_t *members
 void tt_group_destroy(tt_group_t *group);  // tells the peers that this rank has left
 uint32_t tt_group_rank(const tt_group_t *group);
 uint32_t tt_group_size(const tt_group_t *group);
-void tt_group_set_timeout(tt_group_t *group, double timeout_s);
 // Makes every pending and later call of this rank and its peers fail, naming this rank.
 void tt_group_abort(tt_group_t *group);
 
@@ -77,20 +76,30 @@ typedef struct tt_collective_s {
   // Of ins and outs. All ranks give the same, except to ALL_TO_ALL; GATHER and SCATTER: may be
   // NULL.
   const size_t *in_lengths, *out_lengths;
+  double timeout_s;  // <= 0: the meeting's
 } tt_collective_t;
 
 // Runs the collective, which all ranks call at the same place among theirs.
 tt_status_t tt_group_run(tt_group_t *group, const tt_collective_t *collective) TT_MUST_USE;
 
 // --- point to point (channel.c) ------------------------------------------------------------------
-// Messages between two ranks with one tag arrive in order; other tags wait aside. The sizes must
-// agree.
-tt_status_t tt_group_send(tt_group_t *group, const void *data, size_t bytes, uint32_t to,
-                          uint32_t tag) TT_MUST_USE;
-tt_status_t tt_group_receive(tt_group_t *group, void *data, size_t bytes, uint32_t from,
-                             uint32_t tag) TT_MUST_USE;
-// From whichever rank's message comes first.
-tt_status_t tt_group_receive_any(tt_group_t *group, void *data, size_t bytes, uint32_t tag,
+typedef struct tt_message_s {
+  void *data;  // host memory, borrowed; only read by a send
+  size_t elements;
+  tt_dtype_t dtype;
+  uint32_t peer, tag;
+  double timeout_s;  // <= 0: the meeting's
+} tt_message_t;
+
+// Messages between two ranks with one tag arrive in order; those with other tags do not wait for
+// them. What was sent and what is expected must agree: else the message is lost, and the receiver
+// told.
+tt_status_t tt_group_send(tt_group_t *group, const tt_message_t *message) TT_MUST_USE;
+tt_status_t tt_group_receive(tt_group_t *group, const tt_message_t *message) TT_MUST_USE;
+// From whichever rank's message comes first; `peer` is not looked at.
+tt_status_t tt_group_receive_any(tt_group_t *group, const tt_message_t *message,
                                  uint32_t *out_from) TT_MUST_USE;
+// Receives that wait, now or later, fail: nobody is there for what they would get.
+void tt_group_stop_receiving(tt_group_t *group);
 
 #endif  // TT_DIST_GROUP_H_

@@ -14,6 +14,7 @@
 typedef struct tt_collective_header_s {
   uint64_t number;  // the group's how-manieth collective
   uint64_t elements;
+  uint64_t parts;  // a hash of their lengths
   uint32_t kind, dtype, op, root;
 } tt_collective_header_t;
 
@@ -42,12 +43,24 @@ typedef struct tt_control_s {
   uint64_t places[2][2];              // likewise: where its input and output are (pull.c)
 } tt_control_t;
 
+// What goes before a message's data.
+typedef struct tt_envelope_s {
+  uint64_t elements;
+  uint32_t dtype, tag;
+} tt_envelope_t;
+
+// A message that came before it was asked for.
 typedef struct tt_stashed_s {
   struct tt_stashed_s *next;
-  uint32_t tag;
-  size_t bytes;
+  tt_envelope_t envelope;
   unsigned char data[];
 } tt_stashed_t;
+
+// When a wait ends, and the timeout that this comes from.
+typedef struct tt_limit_s {
+  int64_t deadline_ns;
+  double timeout_s;
+} tt_limit_t;
 
 typedef struct tt_peer_s {
   uint32_t name;          // its rank among all ranks, what errors call it
@@ -56,14 +69,17 @@ typedef struct tt_peer_s {
   unsigned char *rings;
   int pidfd;  // -1: this rank itself
   pid_t pid;
-  pthread_mutex_t receive_lock;  // guards reading this peer's ring in our segment, and the stash
+  pthread_mutex_t send_lock;     // held while a message goes into our ring in its segment
+  pthread_mutex_t receive_lock;  // guards what follows
+  pthread_cond_t received;       // when it changed
+  bool reading;                  // a thread reads this peer's ring in our segment
   tt_stashed_t *stash_head, *stash_tail;
 } tt_peer_t;
 
 struct tt_group_s {
   uint32_t rank, size;  // among the host's members
   size_t segment_bytes, ring_bytes;
-  _Atomic int64_t timeout_ns;
+  double timeout_s;      // where a call gives none
   uint32_t step;         // steps posted so far
   uint64_t collectives;  // collectives begun so far
   struct tt_far_s *far;  // ranks on several hosts: see far.h; what shared memory needs is unused
@@ -72,18 +88,31 @@ struct tt_group_s {
   uint32_t spins;
   tt_peer_t *peers;
   _Atomic(tt_status_t) broken;  // the first failure; sticks
+  _Atomic bool deaf;            // receives fail
   pthread_mutex_t broken_lock;
 };
 
 static inline uint32_t tt__name(const tt_group_t *group) { return group->peers[group->rank].name; }
-static inline int64_t tt__deadline(const tt_group_t *group) {
-  return tt__dist_now_ns() + atomic_load(&group->timeout_ns);
+static inline double tt__timeout(const tt_group_t *group, double timeout_s) {
+  return timeout_s > 0 ? timeout_s : group->timeout_s;
+}
+static inline tt_limit_t tt__limit(const tt_group_t *group, double timeout_s) {
+  double seconds = tt__timeout(group, timeout_s);
+  return (tt_limit_t){tt__dist_now_ns() + (int64_t)(seconds * 1e9), seconds};
 }
 
-// Waits until *counter has reached `target` (modulo 2^32), the deadline passes or `peer` is gone.
-// `what` names the operation in the error.
-tt_status_t tt__group_wait(tt_group_t *group, tt_counter_t *counter, uint32_t target, uint32_t peer,
-                           int64_t deadline, const char *what) TT_MUST_USE;
+// Waits until *counter has reached `target` (modulo 2^32), the limit is over, `peer` is gone or
+// *stop (may be NULL) is set. `what` names the operation in the error.
+typedef struct tt_wait_s {
+  tt_group_t *group;
+  uint32_t peer;
+  tt_limit_t limit;
+  const char *what;
+  const _Atomic bool *stop;
+} tt_wait_t;
+tt_status_t tt__wait_for(const tt_wait_t *wait, tt_counter_t *counter, uint32_t target) TT_MUST_USE;
+// The same looked at once by a thread that waits for another one, which watches the peer.
+tt_status_t tt__wait_check(const tt_wait_t *wait) TT_MUST_USE;
 void tt__counter_publish(tt_counter_t *counter, uint32_t value);
 
 // Why `peer` can no longer answer, or OK.
@@ -93,7 +122,7 @@ tt_status_t tt__peer_failure(tt_group_t *group, uint32_t peer, const char *what)
 void tt__group_set_state(tt_group_t *group, tt_rank_state_t state);
 
 // Publishes this rank's next step and waits for every peer's.
-tt_status_t tt__group_step(tt_group_t *group, int64_t deadline, const char *what) TT_MUST_USE;
+tt_status_t tt__group_step(tt_group_t *group, tt_limit_t limit, const char *what) TT_MUST_USE;
 
 // The failure that broke the group, as a copy; OK while it works.
 tt_status_t tt__group_check(tt_group_t *group) TT_MUST_USE;
@@ -134,6 +163,19 @@ tt_status_t tt__pull_reduce(const tt_pull_t *pull) TT_MUST_USE;
 tt_status_t tt__pull_reduce_scatter(const tt_pull_t *pull) TT_MUST_USE;
 tt_status_t tt__pull_all_gather(const tt_pull_t *pull) TT_MUST_USE;
 tt_status_t tt__pull_broadcast(const tt_pull_t *pull) TT_MUST_USE;
+
+// --- channel.c
+static inline tt_envelope_t tt__envelope(const tt_message_t *message) {
+  return (tt_envelope_t){message->elements, (uint32_t)message->dtype, message->tag};
+}
+static inline size_t tt__message_bytes(const tt_envelope_t *envelope) {
+  return envelope->elements * tt_dtype_size((tt_dtype_t)envelope->dtype);
+}
+// Whether what `from` sent is what the message expects.
+tt_status_t tt__envelope_check(const tt_group_t *group, uint32_t from, const tt_envelope_t *sent,
+                               const tt_message_t *expected) TT_MUST_USE;
+void tt__peer_init(tt_peer_t *peer);
+void tt__peer_deinit(tt_peer_t *peer);
 
 static inline tt_ring_t *tt__ring(const tt_group_t *group, uint32_t owner, uint32_t sender) {
   return (tt_ring_t *)(void *)(group->peers[owner].rings +

@@ -1,12 +1,13 @@
 #include "dist/process_group.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "dist/far.h"
 #include "dist/lane.h"
 #include "dist/replicas.h"
+#include "dist/route.h"
 #include "dist/work.h"
 
 // Staging memory that an idle group holds on to, for collectives and for each direction and peer.
@@ -16,10 +17,9 @@
 struct tt_process_group_s {
   tt_replica_set_t *replicas;  // of an imagined group, which has nothing else
   tt_group_t *group;
-  double timeout_s;
-  pthread_mutex_t lock;  // guards making lanes
   tt_lane_t *collectives;
-  tt_lane_t **senders, **receivers;  // one a peer, made at the first message; [size]: from any
+  tt_routes_t *messages;
+  _Atomic double timeout_s;
 };
 
 // A tensor of the job with its own copy of the metadata, and the lane's memory it is staged in.
@@ -38,6 +38,7 @@ typedef struct task_s {
   tt_lane_task_t lane;
   tt_process_group_t *owner;
   tt_lane_t *runs_on;
+  tt_route_t *route;  // of a message
   tt_work_t *work;
   tt_job_kind_t kind;
   tt_reduce_op_t op;
@@ -151,15 +152,25 @@ static bool cuts_outputs(tt_job_kind_t kind) {
   return kind == TT_JOB_ALL_GATHER || kind == TT_JOB_ALL_TO_ALL || kind == TT_JOB_GATHER;
 }
 
-static tt_status_t check_part(const task_t *task, size_t part, size_t mine) {
-  if (part == mine) return TT_OK_STATUS;
+static tt_status_t check_part(const task_t *task, uint32_t rank, size_t part, size_t whole) {
+  if (part == whole) return TT_OK_STATUS;
   return TT_ERROR(INVALID_ARGUMENT,
-                  "tpu_dist: %s: this rank's part has %zu elements, its tensor %zu",
-                  name_of(task->kind), part, mine);
+                  "tpu_dist: %s: the part of rank %u has %zu elements, the tensor for it %zu",
+                  name_of(task->kind), rank, part, whole);
+}
+
+// What goes to or comes from one rank is as long for all.
+static tt_status_t check_parts(const task_t *task, const size_t *parts, uint32_t count,
+                               size_t whole) {
+  uint32_t size = tt_group_size(task->owner->group);
+  for (uint32_t k = 0; count && k < size; k++) {
+    TT_RETURN_IF_ERROR(check_part(task, k, parts[k], whole));
+  }
+  return TT_OK_STATUS;
 }
 
 static tt_status_t task_check(const task_t *task) {
-  uint32_t rank = tt_group_rank(task->owner->group);
+  uint32_t rank = tt_group_rank(task->owner->group), size = tt_group_size(task->owner->group);
   for (uint32_t i = 0; i < task->in_count + task->out_count; i++) {
     const side_t *side = i < task->in_count ? &task->ins[i] : &task->outs[i - task->in_count];
     if (side->tensor.dtype != task->dtype) {
@@ -173,16 +184,19 @@ static tt_status_t task_check(const task_t *task) {
     case TT_JOB_REDUCE:
       return tt_reduce_check(task->dtype, task->op);
     case TT_JOB_ALL_GATHER:
-      return check_part(task, task->out_splits[rank], task->ins[0].elements);
+      return check_part(task, rank, task->out_splits[rank], task->ins[0].elements);
     case TT_JOB_REDUCE_SCATTER:
       TT_RETURN_IF_ERROR(tt_reduce_check(task->dtype, task->op));
-      return check_part(task, task->in_splits[rank], task->outs[0].elements);
+      return check_part(task, rank, task->in_splits[rank], task->outs[0].elements);
     case TT_JOB_GATHER:
-      if (!task->out_count) return TT_OK_STATUS;
-      return check_part(task, task->out_splits[rank], task->ins[0].elements);
+      return check_parts(task, task->out_splits, task->out_count, task->ins[0].elements);
     case TT_JOB_SCATTER:
-      if (!task->in_count) return TT_OK_STATUS;
-      return check_part(task, task->in_splits[rank], task->outs[0].elements);
+      return check_parts(task, task->in_splits, task->in_count, task->outs[0].elements);
+    case TT_JOB_SEND:
+    case TT_JOB_RECEIVE:
+      if (task->root < size) return TT_OK_STATUS;
+      return TT_ERROR(VALUE, "tpu_dist: %s: rank %u in a group of %u", name_of(task->kind),
+                      task->root, size);
     default:
       return TT_OK_STATUS;
   }
@@ -247,8 +261,11 @@ static tt_collective_t collective_of(const task_t *task) {
       [TT_JOB_GATHER] = TT_COLLECTIVE_GATHER,
       [TT_JOB_SCATTER] = TT_COLLECTIVE_SCATTER,
   };
-  return (tt_collective_t){
-      .kind = kinds[task->kind], .dtype = task->dtype, .op = task->op, .root = task->root};
+  return (tt_collective_t){.kind = kinds[task->kind],
+                           .dtype = task->dtype,
+                           .op = task->op,
+                           .root = task->root,
+                           .timeout_s = task->timeout_s};
 }
 
 static tt_status_t run_each(const task_t *task, tt_group_t *g) {
@@ -262,17 +279,26 @@ static tt_status_t run_each(const task_t *task, tt_group_t *g) {
   return TT_OK_STATUS;
 }
 
+static tt_message_t message_of(const task_t *task, const side_t *side) {
+  return (tt_message_t){.data = side->snapshot ? (void *)(uintptr_t)side->from : side->to,
+                        .elements = side->elements,
+                        .dtype = task->dtype,
+                        .peer = task->root,
+                        .tag = task->tag,
+                        .timeout_s = task->timeout_s};
+}
+
 static tt_status_t run_messages(const task_t *task, tt_group_t *g, uint32_t *out_source) {
   for (uint32_t i = 0; i < task->in_count; i++) {
-    const side_t *side = &task->ins[i];
-    TT_RETURN_IF_ERROR(tt_group_send(g, side->from, side->bytes, task->root, task->tag));
+    tt_message_t message = message_of(task, &task->ins[i]);
+    TT_RETURN_IF_ERROR(tt_group_send(g, &message));
   }
   for (uint32_t i = 0; i < task->out_count; i++) {
-    side_t *side = &task->outs[i];
+    tt_message_t message = message_of(task, &task->outs[i]);
     *out_source = task->root;
     TT_RETURN_IF_ERROR(task->kind == TT_JOB_RECEIVE_ANY
-                           ? tt_group_receive_any(g, side->to, side->bytes, task->tag, out_source)
-                           : tt_group_receive(g, side->to, side->bytes, task->root, task->tag));
+                           ? tt_group_receive_any(g, &message, out_source)
+                           : tt_group_receive(g, &message));
   }
   return TT_OK_STATUS;
 }
@@ -368,7 +394,6 @@ static tt_status_t stage(task_t *task) {
 static tt_status_t task_work(task_t *task, uint32_t *out_source) {
   tt_group_t *g = task->owner->group;
   TT_RETURN_IF_ERROR(stage(task));
-  tt_group_set_timeout(g, task->timeout_s);
   switch (task->kind) {
     case TT_JOB_BARRIER: {
       tt_collective_t barrier = collective_of(task);
@@ -398,6 +423,7 @@ static tt_status_t task_work(task_t *task, uint32_t *out_source) {
 
 static void task_run(tt_lane_task_t *lane, bool cancelled) {
   task_t *task = (task_t *)(void *)lane;
+  tt_route_t *route = task->route;
   uint32_t source = 0;
   tt_status_t status = cancelled ? TT_ERROR(UNAVAILABLE,
                                             "tpu_dist: the process group was destroyed before "
@@ -405,6 +431,7 @@ static void task_run(tt_lane_task_t *lane, bool cancelled) {
                                  : task_work(task, &source);
   tt_work_finish(task->work, status, source);
   task_destroy(task);
+  if (route) tt_route_leave(route);
 }
 
 // --- the group
@@ -465,24 +492,15 @@ tt_status_t tt_process_group_create(const tt_store_t *store, uint32_t rank, uint
     return TT_ERROR(VALUE, "tpu_dist: rank %u in a group of %u", rank, size);
   }
   tt_process_group_t *group = tt_alloc_zeroed(sizeof *group);
-  tt_lane_t **lanes = tt_alloc_zeroed(2 * sizeof(tt_lane_t *) * (size + 1u));
-  tt_status_t status = TT_OK_STATUS;
-  if (!group || !lanes)
-    status = TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a group of %u", size);
-  if (!status) {
-    group->timeout_s = timeout_s;
-    group->senders = lanes;
-    group->receivers = lanes + size + 1;
-    pthread_mutex_init(&group->lock, NULL);
-    tt_meeting_t meeting;
-    status = tt_meeting_begin(store, rank, size, timeout_s, &meeting);
-    if (!status) status = connect(&meeting, link, link_context, &group->group);
-  }
+  if (!group) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a group of %u", size);
+  group->timeout_s = timeout_s;
+  tt_meeting_t meeting;
+  tt_status_t status = tt_meeting_begin(store, rank, size, timeout_s, &meeting);
+  if (!status) status = connect(&meeting, link, link_context, &group->group);
   if (!status) status = tt_lane_create(KEPT_FOR_COLLECTIVES, &group->collectives);
+  if (!status) status = tt_routes_create(KEPT_FOR_MESSAGES, &group->messages);
   if (status) {
-    if (group) tt_group_destroy(group->group);
-    tt_free(lanes);
-    tt_free(group);
+    tt_process_group_destroy(group);
     return status;
   }
   *out_group = group;
@@ -498,7 +516,6 @@ tt_status_t tt_process_group_imagine(const int64_t *ranks, uint32_t count, uint3
     tt_free(group);
     return status;
   }
-  pthread_mutex_init(&group->lock, NULL);
   *out_group = group;
   return TT_OK_STATUS;
 }
@@ -512,19 +529,13 @@ static tt_status_t submit_imagined(tt_process_group_t *group, const tt_job_t *jo
   return TT_OK_STATUS;
 }
 
-static void destroy_lanes(tt_process_group_t *group) {
-  uint32_t size = tt_group_size(group->group);
-  tt_lane_destroy(group->collectives);
-  for (uint32_t k = 0; k < 2 * (size + 1); k++) tt_lane_destroy(group->senders[k]);
-}
-
 void tt_process_group_destroy(tt_process_group_t *group) {
   if (!group) return;
-  if (group->group) destroy_lanes(group);
+  if (group->group) tt_group_stop_receiving(group->group);
+  tt_lane_destroy(group->collectives);
+  tt_routes_destroy(group->messages);
   tt_group_destroy(group->group);
   tt_replica_set_destroy(group->replicas);
-  pthread_mutex_destroy(&group->lock);
-  tt_free(group->senders);
   tt_free(group);
 }
 
@@ -533,50 +544,49 @@ void tt_process_group_abort(tt_process_group_t *group) {
 }
 
 void tt_process_group_set_timeout(tt_process_group_t *group, double timeout_s) {
-  pthread_mutex_lock(&group->lock);
-  group->timeout_s = timeout_s;
-  pthread_mutex_unlock(&group->lock);
+  atomic_store(&group->timeout_s, timeout_s);
 }
 
-static tt_status_t lane_for(tt_process_group_t *group, const tt_job_t *job, tt_lane_t **out_lane) {
-  uint32_t size = tt_group_size(group->group);
-  tt_lane_t **place = &group->collectives;
-  if (job->kind == TT_JOB_RECEIVE_ANY) place = &group->receivers[size];
-  if (job->kind == TT_JOB_SEND || job->kind == TT_JOB_RECEIVE) {
-    if (job->root >= size) {
-      return TT_ERROR(VALUE, "tpu_dist: rank %u in a group of %u", job->root, size);
-    }
-    place = &(job->kind == TT_JOB_SEND ? group->senders : group->receivers)[job->root];
+static bool is_message(tt_job_kind_t kind) {
+  return kind == TT_JOB_SEND || kind == TT_JOB_RECEIVE || kind == TT_JOB_RECEIVE_ANY;
+}
+
+// Gives the task to the thread that runs it.
+static tt_status_t start(task_t *task, const tt_job_t *job) {
+  tt_process_group_t *group = task->owner;
+  task->runs_on = group->collectives;
+  if (is_message(job->kind)) {
+    tt_route_key_t key = {(uint32_t)job->kind, job->root, job->tag};
+    TT_RETURN_IF_ERROR(tt_routes_enter(group->messages, key, &task->route));
+    task->runs_on = tt_route_lane(task->route);
   }
-  pthread_mutex_lock(&group->lock);
-  tt_status_t status = *place ? TT_OK_STATUS : tt_lane_create(KEPT_FOR_MESSAGES, place);
-  *out_lane = *place;
-  pthread_mutex_unlock(&group->lock);
-  return status;
+  tt_lane_push(task->runs_on, &task->lane);
+  return TT_OK_STATUS;
 }
 
 tt_status_t tt_process_group_submit(tt_process_group_t *group, const tt_job_t *job,
                                     tt_work_t **out_work) {
   if (group->replicas) return submit_imagined(group, job, out_work);
-  tt_lane_t *lane = NULL;
-  TT_RETURN_IF_ERROR(lane_for(group, job, &lane));
   task_t *task = tt_alloc_zeroed(sizeof *task);
   if (!task) return TT_ERROR(OUT_OF_MEMORY, "tpu_dist: no memory for a job");
   task->lane.run = task_run;
   task->owner = group;
-  task->runs_on = lane;
   task->kind = job->kind;
   task->op = job->op;
   task->root = job->root;
   task->tag = job->tag;
   task->timeout_s = job->timeout_s > 0 ? job->timeout_s : group->timeout_s;
   tt_status_t status = task_fill(task, job);
+  tt_work_t *work = task->work;
+  if (!status) {
+    tt_work_retain(work);  // before the task can end
+    status = start(task, job);
+    if (status) tt_work_release(work);
+  }
   if (status) {
     task_destroy(task);
     return status;
   }
-  tt_work_retain(task->work);
-  *out_work = task->work;
-  tt_lane_push(lane, &task->lane);
+  *out_work = work;
   return TT_OK_STATUS;
 }

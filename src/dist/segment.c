@@ -57,6 +57,11 @@ static tt_status_t make_own_segment(tt_group_t *group) {
   return map_segment(group, group->rank, group->fd);
 }
 
+static tt_status_t died(const tt_peer_t *peer) {
+  return TT_ERROR(UNAVAILABLE, "tpu_dist: rank %u (process %d) died while the group was made",
+                  peer->name, (int)peer->pid);
+}
+
 static tt_status_t open_peer(tt_group_t *group, uint32_t rank, const address_t *address) {
   char path[64];
   snprintf(path, sizeof path, "/proc/%lld/fd/%lld", (long long)address->pid,
@@ -70,6 +75,7 @@ static tt_status_t open_peer(tt_group_t *group, uint32_t rank, const address_t *
       (size_t)info.st_size != group->segment_bytes) {
     int error = errno;
     if (fd >= 0) close(fd);
+    if (error == ESRCH || error == ENOENT) return died(peer);
     return TT_ERROR(UNAVAILABLE,
                     "tpu_dist: rank %u cannot open the memory of rank %u (process %d): %s",
                     tt__name(group), peer->name, (int)peer->pid, strerror(error));
@@ -85,10 +91,7 @@ static tt_status_t is_gone(void *context, uint32_t name) {
   for (uint32_t k = 0; k < group->size; k++) {
     if (group->peers[k].name != name || group->peers[k].pidfd < 0) continue;
     struct pollfd fd = {.fd = group->peers[k].pidfd, .events = POLLIN};
-    if (poll(&fd, 1, 0) == 1) {
-      return TT_ERROR(UNAVAILABLE, "tpu_dist: rank %u (process %d) died while the group was made",
-                      name, (int)group->peers[k].pid);
-    }
+    if (poll(&fd, 1, 0) == 1) return died(&group->peers[k]);
   }
   return TT_OK_STATUS;
 }
@@ -153,10 +156,10 @@ tt_status_t tt_group_create(const tt_meeting_t *meeting, const uint32_t *members
   for (uint32_t k = 0; k < count; k++) {
     peers[k].name = members[k];
     peers[k].pidfd = -1;
-    pthread_mutex_init(&peers[k].receive_lock, NULL);
+    tt__peer_init(&peers[k]);
     if (members[k] == meeting->rank) group->rank = k;
   }
-  tt_group_set_timeout(group, meeting->timeout_s);
+  group->timeout_s = meeting->timeout_s;
   group->spins = sysconf(_SC_NPROCESSORS_ONLN) >= (long)count ? 4000 : 0;
   group->ring_bytes = count <= 16 ? 256u << 10 : 64u << 10;
   group->segment_bytes = tt_align_up(sizeof(tt_control_t), 4096) + 2 * TT_SLOT_BYTES +
@@ -178,12 +181,7 @@ void tt_group_destroy(tt_group_t *group) {
     tt_peer_t *peer = &group->peers[k];
     if (peer->control) munmap(peer->control, group->segment_bytes);
     if (peer->pidfd >= 0) close(peer->pidfd);
-    while (peer->stash_head) {
-      tt_stashed_t *next = peer->stash_head->next;
-      tt_free(peer->stash_head);
-      peer->stash_head = next;
-    }
-    pthread_mutex_destroy(&peer->receive_lock);
+    tt__peer_deinit(peer);
   }
   if (group->fd >= 0) close(group->fd);
   tt_status_release(atomic_load(&group->broken));

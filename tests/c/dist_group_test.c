@@ -246,31 +246,105 @@ static void large_movement(tt_group_t *group) {
   free(got);
 }
 
+static tt_status_t send_words(tt_group_t *group, int32_t *words, size_t count, uint32_t to,
+                              uint32_t tag) {
+  return tt_group_send(group, &(tt_message_t){words, count, TT_S32, to, tag, 0});
+}
+static tt_status_t receive_words(tt_group_t *group, int32_t *words, size_t count, uint32_t from,
+                                 uint32_t tag) {
+  return tt_group_receive(group, &(tt_message_t){words, count, TT_S32, from, tag, 0});
+}
+
 static void point_to_point(tt_group_t *group) {
   uint32_t rank = tt_group_rank(group);
   size_t count = 400000;  // longer than a ring
   int32_t *data = malloc(count * sizeof *data), early = 5;
   if (rank == 0) {
     for (size_t i = 0; i < count; i++) data[i] = (int32_t)i;
-    EXPECT_OK(tt_group_send(group, &early, 4, 1, 9));  // another tag: waits aside
-    EXPECT_OK(tt_group_send(group, data, count * sizeof *data, 1, 0));
-    EXPECT_OK(tt_group_send(group, &early, 4, 1, 1));
+    EXPECT_OK(send_words(group, &early, 1, 1, 9));  // another tag: waits aside
+    EXPECT_OK(send_words(group, data, count, 1, 0));
+    EXPECT_OK(send_words(group, &early, 1, 1, 1));
+    EXPECT_OK(send_words(group, &early, 1, 1, 1));
   } else if (rank == 1) {
-    EXPECT_OK(tt_group_receive(group, data, count * sizeof *data, 0, 0));
+    EXPECT_OK(receive_words(group, data, count, 0, 0));
     EXPECT_INT(data[count - 1], count - 1);
     int32_t tagged = 0;
     uint32_t from = 99;
-    EXPECT_OK(tt_group_receive_any(group, &tagged, 4, 9, &from));
+    tt_message_t any = {&tagged, 1, TT_S32, 0, 9, 0};
+    EXPECT_OK(tt_group_receive_any(group, &any, &from));
     EXPECT_INT(tagged, 5);
     EXPECT_INT(from, 0);
-    EXPECT_ERROR(tt_group_receive(group, data, 8, 0, 1), "4 bytes, rank 1 expects 8 bytes");
-    EXPECT_ERROR(tt_group_receive(group, data, 8, 99, 1), "names rank 99");
-    EXPECT_OK(tt_group_send(group, &early, 4, 1, 3));  // to itself
-    EXPECT_OK(tt_group_receive(group, &tagged, 4, 1, 3));
+    EXPECT_ERROR(receive_words(group, data, 2, 0, 1), "sent 1 x i32, rank 1 expects 2 x i32");
+    EXPECT_ERROR(tt_group_receive(group, &(tt_message_t){data, 1, TT_F32, 0, 1, 0}),
+                 "sent 1 x i32, rank 1 expects 1 x f32");
+    EXPECT_ERROR(receive_words(group, data, 2, 99, 1), "names rank 99");
+    EXPECT_OK(send_words(group, &early, 1, 1, 3));  // to itself
+    EXPECT_OK(receive_words(group, &tagged, 1, 1, 3));
     EXPECT_INT(tagged, early);
   }
   free(data);
   EXPECT_OK(run_barrier(group));
+}
+
+// One thread a tag, of which the last comes first.
+enum { TAGS = 4 };
+typedef struct stream_s {
+  tt_group_t *group;
+  uint32_t tag;
+  pthread_t thread;
+} stream_t;
+
+static void *receive_stream(void *argument) {
+  stream_t *stream = argument;
+  int32_t words[1000];
+  for (int32_t i = 0; i < 200; i++) {
+    EXPECT_OK(receive_words(stream->group, words, 1000, 0, stream->tag));
+    EXPECT_INT(words[999], i * TAGS + (int32_t)stream->tag);
+  }
+  return NULL;
+}
+static void *send_stream(void *argument) {
+  stream_t *stream = argument;
+  int32_t words[1000];
+  for (int32_t i = 0; i < 200; i++) {
+    words[999] = i * TAGS + (int32_t)stream->tag;
+    EXPECT_OK(send_words(stream->group, words, 1000, 1, stream->tag));
+  }
+  return NULL;
+}
+
+static void streams(tt_group_t *group) {
+  uint32_t rank = tt_group_rank(group);
+  stream_t all[TAGS];
+  int32_t go = 1;
+  if (rank < 2) {
+    for (uint32_t t = 0; t < TAGS; t++) {
+      all[t] = (stream_t){.group = group, .tag = t};
+      // The first tag is only sent when what comes after it was received.
+      if (rank == 0 && t == 0) continue;
+      pthread_create(&all[t].thread, NULL, rank ? receive_stream : send_stream, &all[t]);
+    }
+    for (uint32_t t = 1; t < TAGS; t++) pthread_join(all[t].thread, NULL);
+    if (rank == 1) EXPECT_OK(send_words(group, &go, 1, 0, 77));
+    if (rank == 0) {
+      EXPECT_OK(receive_words(group, &go, 1, 1, 77));
+      send_stream(&all[0]);
+    } else {
+      pthread_join(all[0].thread, NULL);
+    }
+  }
+  EXPECT_OK(run_barrier(group));
+}
+
+// Who waits for what will not come learns that nobody is there for it any more.
+static void deafness(tt_group_t *group) {
+  if (tt_group_rank(group) == 1) {
+    tt_group_stop_receiving(group);
+    int32_t word;
+    EXPECT_ERROR(receive_words(group, &word, 1, 0, 0), "was destroyed");
+  } else {
+    usleep(300000);
+  }
 }
 
 static void disagreement(tt_group_t *group) {
@@ -282,6 +356,17 @@ static void disagreement(tt_group_t *group) {
   EXPECT(strstr(tt_status_message(status), "4 x f64") != NULL);
   tt_status_release(status);
   EXPECT_ERROR(run_barrier(group), "disagree");  // a broken group stays broken
+}
+
+// As many in all, cut in another way.
+static void other_parts(tt_group_t *group) {
+  bool odd = tt_group_rank(group) == 1;
+  int32_t mine[3] = {0}, got[4];
+  size_t lengths[2] = {odd ? 1 : 3, odd ? 3 : 1};
+  void *outs[2] = {got, got + lengths[0]};
+  EXPECT_ERROR(run_lists(group, TT_COLLECTIVE_ALL_GATHER, mine, NULL, NULL, outs, lengths),
+               " calls all_gather number 1 of 4 x i32 (op max, root 0), rank");
+  EXPECT_ERROR(run_barrier(group), "with parts of other lengths");
 }
 
 static void death(tt_group_t *group) {
@@ -339,6 +424,8 @@ TEST(collectives) {
   run(4, 60, large_movement);
   run(2, 60, point_to_point);
   run(3, 60, point_to_point);
+  run(2, 60, streams);
+  run(3, 60, streams);
 }
 
 // The slots carry large arrays where the ranks may not read each other's memory.
@@ -353,10 +440,12 @@ TEST(without_pulling) {
 TEST(failures) {
   run(2, 60, disagreement);
   run(3, 60, disagreement);
+  run(2, 60, other_parts);
   run(2, 60, death);
   run(3, 60, death);
   run(2, 0.5, silence);
   run(3, 60, abortion);
+  run(2, 60, deafness);
 }
 
 TEST_MAIN(meetings, collectives, without_pulling, failures)
