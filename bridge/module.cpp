@@ -159,7 +159,6 @@ PyObject *py_registered_ops(PyObject *, PyObject *) {
   return list;
 }
 
-
 PyMethodDef methods[] = {
     {"start", py_start, METH_NOARGS, nullptr},
     {"is_started", py_is_started, METH_NOARGS, nullptr},
