@@ -43,10 +43,21 @@ bool describe(const at::Tensor &tensor, Arguments *out) {
   return true;
 }
 
+// Whether the list is all that keeps the tensor and its storage: what saved activations are to the
+// backward pass that frees them.
+bool is_last_use(PyObject *item, const at::Tensor &tensor) {
+  return Py_REFCNT(item) == 1 && tensor.use_count() == 1 && tensor.storage().use_count() == 1;
+}
+
 // False where a program cannot take the item.
 bool add_argument(PyObject *item, Arguments *out) {
   enum Kind : uint64_t { kNone, kBool, kInt, kFloat };
-  if (THPVariable_Check(item)) return describe(THPVariable_Unpack(item), out);
+  if (THPVariable_Check(item)) {
+    const at::Tensor &tensor = THPVariable_Unpack(item);
+    if (!describe(tensor, out)) return false;
+    if (is_last_use(item, tensor)) out->tensors.back().flags |= TT_TENSOR_GIVEN_UP;
+    return true;
+  }
   uint64_t value = 0;
   Kind kind = kNone;
   if (PyBool_Check(item)) {

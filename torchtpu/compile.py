@@ -51,6 +51,7 @@ class Program:
                 results = _C.programs_run(self._programs, arguments)
             except NotImplementedError as reason:
                 self._whole = False
+                self._programs = _C.programs_create()  # without one that was refused when it ran
                 _log.warning("a compiled graph runs op by op: %s%s", reason, _node_of(reason))
         return _op_by_op(self._graph)(arguments) if results is None else results
 

@@ -33,10 +33,11 @@ typedef enum tt_arg_kind_e {
 } tt_arg_kind_t;
 
 typedef enum tt_tensor_flag_e {
-  TT_TENSOR_CONJ = 1,     // lazily conjugated: the logical value is conj(memory)
-  TT_TENSOR_NEG = 2,      // lazily negated
-  TT_TENSOR_WRAPPED = 4,  // a Python number: does not take part in promotion like a 0-d tensor
-  TT_TENSOR_HOST = 8,     // a 0-d CPU tensor: storage is NULL, its value is in `number`
+  TT_TENSOR_CONJ = 1,       // lazily conjugated: the logical value is conj(memory)
+  TT_TENSOR_NEG = 2,        // lazily negated
+  TT_TENSOR_WRAPPED = 4,    // a Python number: does not take part in promotion like a 0-d tensor
+  TT_TENSOR_HOST = 8,       // a 0-d CPU tensor: storage is NULL, its value is in `number`
+  TT_TENSOR_GIVEN_UP = 16,  // programs' inputs: this call is the last to use tensor and storage
 } tt_tensor_flag_t;
 
 typedef struct tt_number_s {

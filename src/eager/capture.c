@@ -51,7 +51,7 @@ static tt_status_t add_storage(tt_capture_t *c, tt_storage_t *s, uint32_t input)
     TT_RETURN_IF_ERROR(tt__version_settle(v));
     tt__version_retain(v);
   }
-  c->storages[c->storage_count++] = (tt__kept_t){s, v, input, TT__UNCHANGED, TT__UNCHANGED};
+  c->storages[c->storage_count++] = (tt__kept_t){s, v, input, TT__UNCHANGED, TT__UNCHANGED, false};
   return TT_OK_STATUS;
 }
 
@@ -269,9 +269,14 @@ static tt_status_t find_sources(tt_capture_t *c) {
 
 static void set_bit(uint32_t *bits, uint32_t i) { bits[i / 32] |= UINT32_C(1) << i % 32; }
 
-// Completes the window's key: what the outputs need is live, and (donate) the inputs that are
-// written may give up their memory.
-static tt_status_t complete_key(tt_capture_t *c, bool donate) {
+static bool is_donated(const tt__kept_t *k, unsigned donate) {
+  if (k->value != TT__UNCHANGED) return donate & TT__DONATE_WRITTEN;
+  return donate & TT__DONATE_GIVEN_UP && k->given_up;
+}
+
+// Completes the window's key: what the outputs need is live, and which inputs may give up their
+// memory.
+static tt_status_t complete_key(tt_capture_t *c, unsigned donate) {
   tt__window_t *w = c->window;
   if (!tt__window_key(w)) return tt__no_host_memory();
   uint32_t *live = w->trace + w->live, *own = w->trace + w->own;
@@ -281,12 +286,12 @@ static tt_status_t complete_key(tt_capture_t *c, bool donate) {
   }
   for (uint32_t e = 0; donate && e < w->external_count; e++) {
     uint32_t source = c->sources[e];
-    if (source != TT__UNCHANGED && c->storages[source].value != TT__UNCHANGED) set_bit(own, e);
+    if (source != TT__UNCHANGED && is_donated(&c->storages[source], donate)) set_bit(own, e);
   }
   return TT_OK_STATUS;
 }
 
-tt_status_t tt__capture_program(tt_capture_t *c, bool donate) {
+tt_status_t tt__capture_program(tt_capture_t *c, unsigned donate) {
   tt__window_t *w = c->window;
   if (c->programs[donate]) return TT_OK_STATUS;
   TT_RETURN_IF_ERROR(complete_key(c, donate));
@@ -315,7 +320,7 @@ static void find_places(tt_capture_t *c) {
 
 tt_status_t tt_capture_print(tt_capture_t *c, char **out_text, size_t *out_size) {
   tt__lock();
-  tt_status_t s = complete_key(c, true);
+  tt_status_t s = complete_key(c, TT__DONATE_WRITTEN);
   if (!s) s = tt__window_print(c->window, out_text, out_size);
   tt__unlock();
   return s;
@@ -333,7 +338,7 @@ static tt_status_t end(tt_capture_t *c, const tt_tensor_t *outputs, uint32_t cou
   tt_status_release(gone);
   TT_RETURN_IF_ERROR(find_sources(c));
   if (c->open) return TT_OK_STATUS;  // it is only printed
-  TT_RETURN_IF_ERROR(tt__capture_program(c, false));
+  TT_RETURN_IF_ERROR(complete_key(c, 0));
   find_places(c);
   return TT_OK_STATUS;
 }
@@ -362,7 +367,7 @@ void tt_capture_destroy(tt_capture_t *c) {
   if (c->window) tt__window_destroy(c->window);
   tt__unlock();
   tt_free(c->storages);
-  for (int donate = 0; donate < 2; donate++) tt__fused_release(c->programs[donate]);
+  for (int i = 0; i <= TT__DONATE_ALL; i++) tt__fused_release(c->programs[i]);
   tt_arena_deinit(&c->arena);
   tt_free(c);
 }

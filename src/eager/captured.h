@@ -13,6 +13,7 @@ typedef struct tt__kept_s {
   uint32_t input;          // an input tensor that has it; TT__UNCHANGED: adopted
   uint32_t value;          // the number of the value that it holds at the end, or TT__UNCHANGED
   uint32_t place;          // that value's place among the program's results
+  bool given_up;           // the caller had no further use for it when it ran first
 } tt__kept_t;
 
 // A new storage of the outputs.
@@ -20,6 +21,9 @@ typedef struct tt__fresh_s {
   uint32_t value, place;
   size_t bytes;
 } tt__fresh_t;
+
+// Whose memory a program may use: bits.
+enum { TT__DONATE_WRITTEN = 1, TT__DONATE_GIVEN_UP = 2, TT__DONATE_ALL = 3 };
 
 struct tt_capture_s {
   int device;
@@ -37,14 +41,15 @@ struct tt_capture_s {
   uint32_t storage_count, storage_capacity;
   tt__fresh_t *fresh;
   uint32_t fresh_count;
-  uint32_t *sources;         // of each external: an input storage, or TT__UNCHANGED: a constant
-  tt__fused_t *programs[2];  // [1] may use the memory of the inputs that it changes
-  uint64_t *key;             // of the inputs (tt__key_inputs)
+  uint32_t *sources;  // of each external: an input storage, or TT__UNCHANGED: a constant
+  tt__fused_t *programs[TT__DONATE_ALL + 1];
+  bool ran;       // `given_up` is known
+  uint64_t *key;  // of the inputs (tt__key_inputs)
   uint32_t key_count;
 };
 
-// Finds or makes one of the two programs.
-tt_status_t tt__capture_program(tt_capture_t *capture, bool donate) TT_MUST_USE;
+// Finds or makes the program that may use the memory of those inputs.
+tt_status_t tt__capture_program(tt_capture_t *capture, unsigned donate) TT_MUST_USE;
 
 // What tells one program's inputs from another's: types, strides, offsets, which of them share a
 // storage and how the storages' values are laid out.

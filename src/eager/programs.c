@@ -56,7 +56,8 @@ bool tt__key_inputs(tt__key_t *key, const tt_tensor_t *inputs, uint32_t count) {
     if (!make_room(key, FIXED_WORDS + 2 * t->rank)) return false;
     uint64_t *words = key->words + key->count;
     key->count += FIXED_WORDS + 2 * t->rank;
-    words[0] = t->dtype | (uint64_t)t->flags << 8 | (uint64_t)t->rank << 16;
+    uint64_t flags = t->flags & ~(unsigned)TT_TENSOR_GIVEN_UP;
+    words[0] = t->dtype | flags << 8 | (uint64_t)t->rank << 16;
     words[1] = 0;
     words[2] = (uint64_t)t->offset;
     if (t->flags & TT_TENSOR_HOST) continue;
@@ -190,20 +191,42 @@ static tt_storage_t *storage_of(const tt_capture_t *c, const tt_tensor_t *inputs
   return inputs[c->storages[i].input].storage;
 }
 
-// What the inputs hold is there. *out_alone: nobody else holds what the program changes.
-static tt_status_t settle_inputs(const tt_capture_t *c, const tt_tensor_t *inputs,
-                                 bool *out_alone) {
-  bool alone = true, changes = false;
-  *out_alone = false;
+// Whether the program may have the memory of an input that it does not change: nobody else has the
+// value, and no output is a view of it.
+static bool is_given_up(const tt_capture_t *c, const tt_tensor_t *inputs, uint32_t i) {
+  const tt_tensor_t *input = &inputs[c->storages[i].input];
+  const tt__version_t *v = input->storage->version;
+  if (!(input->flags & TT_TENSOR_GIVEN_UP) || !v || v->refs != 1) return false;
+  for (uint32_t o = 0; o < c->output_count; o++) {
+    uint32_t of = c->outputs[o].input;
+    if (of != TT_CAPTURE_FRESH && inputs[of].storage == input->storage) return false;
+  }
+  return true;
+}
+
+// What the inputs hold is there. *out_donate: whose memory nobody else needs. What is given up is
+// noted at the first run; later ones donate that or nothing.
+static tt_status_t settle_inputs(tt_capture_t *c, const tt_tensor_t *inputs, unsigned *out_donate) {
+  bool alone = true, changes = false, given_up = true, gives = false;
+  *out_donate = 0;
   for (uint32_t i = 0; i < c->storage_count; i++) {
+    tt__kept_t *k = &c->storages[i];
     tt__version_t *v = storage_of(c, inputs, i)->version;
     if (!v) continue;
     if (!v->buffer) TT_RETURN_IF_ERROR(tt__version_settle(v));
-    if (c->storages[i].value == TT__UNCHANGED) continue;
-    changes = true;
-    alone &= v->refs == 1;
+    if (k->value != TT__UNCHANGED) {
+      changes = true;
+      alone &= v->refs == 1;
+    } else if (!c->ran || k->given_up) {
+      bool now = is_given_up(c, inputs, i);
+      if (!c->ran) k->given_up = now;
+      gives |= k->given_up;
+      given_up &= now || !k->given_up;
+    }
   }
-  *out_alone = alone && changes;
+  c->ran = true;
+  *out_donate =
+      (alone && changes ? TT__DONATE_WRITTEN : 0U) | (given_up && gives ? TT__DONATE_GIVEN_UP : 0U);
   return TT_OK_STATUS;
 }
 
@@ -268,7 +291,7 @@ static void drop_storages(tt_program_run_t *run) {
   run->storage_count = 0;
 }
 
-static tt_status_t run_program(tt_capture_t *c, const tt_tensor_t *inputs, bool donate,
+static tt_status_t run_program(tt_capture_t *c, const tt_tensor_t *inputs, unsigned donate,
                                scratch_t *scratch, tt_program_run_t *run) {
   tt__window_t *w = c->window;
   TT_RETURN_IF_ERROR(tt__capture_program(c, donate));
@@ -289,8 +312,8 @@ static tt_status_t run_program(tt_capture_t *c, const tt_tensor_t *inputs, bool 
 }
 
 static tt_status_t run_capture(tt_capture_t *c, const tt_tensor_t *inputs, tt_program_run_t *run) {
-  bool alone;
-  TT_RETURN_IF_ERROR(settle_inputs(c, inputs, &alone));
+  unsigned donate;
+  TT_RETURN_IF_ERROR(settle_inputs(c, inputs, &donate));
   scratch_t scratch;
   bool room = scratch_init(&scratch, c->window->external_count + c->window->scalar_count,
                            c->fresh_count + c->storage_count + 1);
@@ -300,7 +323,7 @@ static tt_status_t run_capture(tt_capture_t *c, const tt_tensor_t *inputs, tt_pr
   run->output_count = c->output_count;
   run->outputs = c->outputs;
   tt_status_t s =
-      room && run->storages ? run_program(c, inputs, alone, &scratch, run) : tt__no_host_memory();
+      room && run->storages ? run_program(c, inputs, donate, &scratch, run) : tt__no_host_memory();
   scratch_deinit(&scratch);
   return s;
 }

@@ -138,6 +138,43 @@ TEST(random_numbers_are_drawn_by_runs) {
   tensor_drop(&x);
 }
 
+// g * g, of a tensor that the caller gives up where `given_up`.
+static tensor_t square(tt_programs_t *programs, tensor_t *g, bool given_up) {
+  tensor_fix(g);
+  tt_tensor_t input = g->t;
+  if (given_up) input.flags |= TT_TENSOR_GIVEN_UP;
+  tt_program_run_t run;
+  EXPECT_OK(tt_programs_run(programs, &input, 1, NULL, 0, &run));
+  tt_out_t out = {run.storages[0], &run.outputs[0].meta, run.outputs[0].offset};
+  tensor_t y = tensor_from(&out);
+  tt_program_run_deinit(&run);
+  return y;
+}
+
+TEST(inputs_that_are_given_up) {
+  tensor_t g = vector(2, (float[]){3, 4});
+  tt_capture_t *c;
+  tensor_fix(&g);
+  EXPECT_OK(tt_capture_begin(0, &g.t, 1, &c));
+  tensor_t y = CALL("mul.Tensor", arg_tensor(&g), arg_tensor(&g));
+  tensor_fix(&y);
+  EXPECT_OK(tt_capture_end(c, &y.t, 1));
+  tensor_drop(&y);
+  tt_programs_t *programs = programs_with(c);
+  y = square(programs, &g, true);  // the first run tells what may be given up
+  EXPECT_FLOATS(&y, 9, 16);
+  float lost[2];
+  tensor_fix(&g);
+  EXPECT_ERROR(tt_eager_download(&g.t, lost), "donated");
+  tensor_drop(&g), tensor_drop(&y);
+  g = vector(2, (float[]){5, 6});
+  y = square(programs, &g, false);
+  EXPECT_FLOATS(&y, 25, 36);
+  EXPECT_FLOATS(&g, 5, 6);
+  tensor_drop(&g), tensor_drop(&y);
+  tt_programs_destroy(programs);
+}
+
 // The value of a 0-d CPU tensor.
 static tt_tensor_t host_scalar(const void *handle, double value) {
   static const int64_t none = 0;
@@ -201,7 +238,7 @@ int main(void) {
   engine_setup();
   if (tt_test_failures) return 1;
   in_all_modes(), reading_ends_a_capture(), random_numbers_are_drawn_by_runs();
-  host_scalars_are_inputs();
+  host_scalars_are_inputs(), inputs_that_are_given_up();
   if (tt_test_failures) printf("%d failures\n", tt_test_failures);
   return tt_test_failures != 0;
 }
