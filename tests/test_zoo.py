@@ -118,6 +118,53 @@ def test_what_dynamo_cannot_trace(on_cpu: bool, monkeypatch: pytest.MonkeyPatch)
     assert "no luck with #" in told and ("on the CPU too" in told) == on_cpu
 
 
+class Unused(torch.nn.Module):
+    """The loss does not depend on `other`, whose result the first of two graphs gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.other = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y, z = self.linear(x), self.other(x)
+        torch._dynamo.graph_break()
+        return y + z.detach()
+
+
+def test_zeros_for_no_gradient() -> None:
+    """AOTAutograd gives zeros where autograd gives None, on the CPU too; other numbers count."""
+    reference = check.Reference(Unused(), {"x": torch.ones(2, 4)})
+    answer = check.check(reference, "compiled")
+    assert (answer["status"], answer["graphs"]) == ("equal", 2), answer
+    name = "gradient of other.weight"
+    assert name in reference.traced and name not in reference.want
+    zeros, ones = {name: torch.zeros(4, 4)}, {name: torch.ones(4, 4)}
+    assert name not in reference.without_added_zeros(zeros)
+    assert name in reference.without_added_zeros(ones)
+    other = check.Reference(Small(), {"x": torch.ones(2, 4)})  # its graphs have no such parameter
+    assert name in other.without_added_zeros(zeros)
+
+
+class Draws(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * torch.randn(4, device=x.device) + torch.rand_like(x)
+        return y + torch.randint_like(x, 3, 9) + torch.bernoulli(torch.full_like(x, 0.5))
+
+
+def test_draws_are_the_same_everywhere() -> None:
+    """Compiled too, and torch's functions are themselves again afterwards."""
+    x, before = torch.ones(2, 4), torch.randn
+    (want,) = check.forward(Draws(), {"x": x})
+    (again,) = check.forward(Draws(), {"x": x})
+    (got,) = check.forward(Draws().to("tpu"), {"x": x.to("tpu")})
+    compiled = torch.compile(Draws().to("tpu"), backend="tpu")
+    (traced,) = check.forward(compiled, {"x": x.to("tpu")})
+    assert got.device.type == traced.device.type == "tpu"
+    for other in (again, got.cpu(), traced.cpu()):
+        torch.testing.assert_close(other, want)
+    assert torch.randn is before
+
+
 def test_missing_ops_are_grouped_by_op() -> None:
     answer = {"status": "error", "detail": "NotImplementedError: aten::foo.bar is not implemented"}
     assert report.cause(answer) == "missing op: foo.bar"

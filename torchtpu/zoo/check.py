@@ -3,52 +3,19 @@
 from __future__ import annotations
 
 import copy
+import functools
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.overrides import TorchFunctionMode
+
+from torchtpu.zoo.draws import HostRandom
 
 WAYS = ("strict", "defer_and_fuse", "compiled")
 # Of a tensor's largest magnitude: float32 sums in another order, through a few layers.
 TOLERANCE = 2e-3
 _ROUNDING = 2.0**-22
-
-
-class HostRandom(TorchFunctionMode):
-    """Draws that a model makes itself come from one CPU generator, whatever the device: numbers of
-    two devices differ by design, and then nothing could be compared.
-    """
-
-    _NEW = (torch.rand, torch.randn, torch.randint, torch.randperm, torch.bernoulli, torch.normal)
-    _LIKE = (torch.rand_like, torch.randn_like, torch.randint_like, torch.multinomial)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.generator = torch.Generator().manual_seed(0)
-
-    def __torch_function__(self, function, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
-        if function in self._NEW or function in self._LIKE:
-            device = kwargs.pop("device", None)
-            tensors = [a for a in args if torch.is_tensor(a)]
-            device = device or (tensors[0].device if tensors else None)
-            args = tuple(a.cpu() if torch.is_tensor(a) else a for a in args)
-            if function in (torch.rand_like, torch.randn_like, torch.randint_like):
-                shape = args[0].shape
-                new = {torch.rand_like: torch.rand, torch.randn_like: torch.randn}
-                kwargs.setdefault("dtype", args[0].dtype)
-                kwargs.pop("memory_format", None)
-                args = (*args[1:], shape) if function is torch.randint_like else (shape,)
-                function = new.get(function, torch.randint)
-            kwargs["generator"] = self.generator
-            made = function(*args, **kwargs)
-            return made.to(device) if device is not None else made
-        if function in (torch.Tensor.normal_, torch.Tensor.uniform_, torch.Tensor.exponential_):
-            kwargs["generator"] = self.generator
-            return args[0].copy_(function(args[0].cpu(), *args[1:], **kwargs))
-        return function(*args, **kwargs)
 
 
 def forward(model: Callable, arguments: Mapping[str, Any]) -> list[torch.Tensor]:
@@ -170,6 +137,24 @@ class Reference:
         self.model, self.arguments = model, arguments
         self.want = self._run(torch.float32)
 
+    @functools.cached_property
+    def traced(self) -> set[str]:
+        """The names of what the model gives when compiled for the CPU, without a compiler."""
+        torch._dynamo.reset()
+        model = copy.deepcopy(self.model)
+        try:
+            return set(run(model, self.arguments, torch.compile(model, backend="aot_eager")))
+        except Exception:  # nothing is known to be excused
+            return set()
+
+    def without_added_zeros(self, got: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        """Without the zeros that a compiled model gives for None: a parameter that its graph takes
+        and the loss does not depend on gets a gradient of zeros from AOTAutograd, whatever the
+        device. What is not zero stays, and what `aot_eager` on the CPU does not give either.
+        """
+        zeros = {n for n, t in got.items() if n not in self.want and not t.any()}
+        return {n: t for n, t in got.items() if n not in zeros or n not in self.traced}
+
     def _run(self, dtype: torch.dtype, noise: int = 0) -> dict[str, Any]:
         """`noise`: a seed; parameters off by about what float32 rounds away."""
 
@@ -223,6 +208,35 @@ def _is_untraced(reference: Reference, error: Exception) -> bool:
     return False
 
 
+def _failed(reference: Reference, error: Exception, way: str) -> dict[str, Any]:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
+    untraced = way == "compiled" and _is_untraced(reference, error)
+    return {
+        "status": "untraced" if untraced else "error",
+        "detail": f"{type(error).__name__}: {str(error).strip()[:1500]}{where}",
+    }
+
+
+def _compared(reference: Reference, got: Mapping[str, torch.Tensor], way: str) -> dict[str, Any]:
+    if way == "compiled":
+        got = reference.without_added_zeros(got)
+    problems = reference.problems(got)
+    if not problems:
+        return {"status": "equal"}
+    count = f"{len(problems)} of {len(reference.want)}"
+    return {"status": "differs", "detail": f"{count}: " + "; ".join(problems[:4])}
+
+
+def _graphs() -> dict[str, int]:
+    from torch._dynamo.utils import counters
+
+    return {
+        "graphs": counters["stats"]["unique_graphs"],
+        "graph_breaks": sum(counters["graph_break"].values()),
+    }
+
+
 def check(reference: Reference, way: str) -> dict[str, Any]:
     """One way's answer: "status" equal, differs, error or untraced, with "detail" and "fallbacks".
 
@@ -233,28 +247,16 @@ def check(reference: Reference, way: str) -> dict[str, Any]:
     tpu.set_fallback("silent")
     tpu.fallback_stats(reset=True)
     tpu.set_eager_mode("strict" if way == "compiled" else way)
-    answer: dict[str, Any] = {}
+    got: dict[str, torch.Tensor] | Exception
     try:
         model = copy.deepcopy(reference.model).to("tpu")
         call = torch.compile(model, backend="tpu") if way == "compiled" else model
         got = run(model, {k: on_tpu(v) for k, v in reference.arguments.items()}, call)
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}"
-        message = str(error).strip()
-        answer = {"status": "error", "detail": f"{type(error).__name__}: {message[:1500]}{where}"}
-        if way == "compiled" and _is_untraced(reference, error):
-            answer["status"] = "untraced"
-    else:
-        problems = reference.problems(got)
-        answer["status"] = "differs" if problems else "equal"
-        if problems:
-            count = f"{len(problems)} of {len(reference.want)}"
-            answer["detail"] = f"{count}: " + "; ".join(problems[:4])
-    answer["fallbacks"] = tpu.fallback_stats(reset=True)
+        got = error
+    facts: dict[str, Any] = {"fallbacks": tpu.fallback_stats(reset=True)}
     if way == "compiled":
-        from torch._dynamo.utils import counters
-
-        answer["graphs"] = counters["stats"]["unique_graphs"]
-        answer["graph_breaks"] = sum(counters["graph_break"].values())
-    return answer
+        facts.update(_graphs())
+    if isinstance(got, Exception):
+        return {**_failed(reference, got, way), **facts}
+    return {**_compared(reference, got, way), **facts}
