@@ -130,4 +130,12 @@ TORCH_LIBRARY_IMPL(_, PrivateUse1, m) {
   m.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback_boxed>());
 }
 
+// PyTorch's kernel for every device, which a fallback comes behind, says that there is none.
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
+  for (const char *name : {"_scaled_dot_product_fused_attention_overrideable",
+                           "_scaled_dot_product_fused_attention_overrideable_backward"}) {
+    m.impl(name, torch::CppFunction::makeFromBoxedFunction<&fallback_boxed>());
+  }
+}
+
 }  // namespace tt

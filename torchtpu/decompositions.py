@@ -30,6 +30,7 @@ def _load_table() -> dict:
 
         from torchtpu import (
             composed,
+            composed_attention,  # noqa: F401
             composed_math,  # noqa: F401
             composed_quantized,  # noqa: F401
             composed_segments,  # noqa: F401
