@@ -49,7 +49,7 @@ class Maker:
         self.width = _count(config, 32, "hidden_size", "d_model", "n_embd", "dim")
         self.mel = _count(
             config, 80, "num_mel_bins", "input_feat_per_channel", "feature_size", "n_mels",
-            "feature_projection_input_dim", "input_dim",
+            "feature_projection_input_dim", "input_dim", "input_feat_size",
         )  # fmt: skip
         lags = find(config, ("lags_sequence",), ())
         self.past = _count(config, 32, "context_length") + max(lags, default=0)
@@ -108,8 +108,30 @@ class Maker:
                 [self.ids(BATCH, 6, 2).remainder(5).float() + 1, self.floats(BATCH, 6, flat)], -1
             ),
             "input_points": lambda: self.floats(BATCH, 1, 2, 2),
+            "latents": lambda: self.floats(BATCH, self.width, 8),
+            "audio_mel": lambda: self.floats(BATCH, 64, self.mel),
+            "audio_mel_mask": lambda: torch.zeros(BATCH, 64, dtype=torch.bool),
         }
-        return makers[name]() if name in makers else None
+        if name in makers:
+            return makers[name]()
+        if name.endswith(("_embeds", "_hidden_states")):
+            return self.floats(BATCH, TIME, self.width)
+        return None
+
+    def image_places(self) -> Iterator[tuple[int, torch.Tensor]]:
+        """(how many, words of which so many in each row stand for the image)."""
+        token = find(self.config, ("image_token_id", "image_token_index", "media_token_id"))
+        if not isinstance(token, int):
+            return
+        size = _count(self.config, 16, "patch_size")
+        patches = self.height // size * (self.breadth // size)
+        merge = _count(self.config, 1, "spatial_merge_size", "downsample_factor", "scale_factor")
+        told = ("image_seq_length", "mm_tokens_per_image", "num_query_tokens", "image_seq_len")
+        counts = [find(self.config, (name,)) for name in told]
+        for count in dict.fromkeys([*counts, patches, patches + 1, patches // merge**2]):
+            if isinstance(count, int) and count:
+                image = torch.full((BATCH, count), token)
+                yield count, torch.cat([self.ids(BATCH, 4), image, self.ids(BATCH, 4)], 1)
 
     def times(self, count: int) -> torch.Tensor:
         return self.floats(BATCH, count, _count(self.config, 0, "num_time_features"))
@@ -232,6 +254,8 @@ def _images(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, di
         if "bbox" in names:
             both["bbox"] = make.boxes()
         yield "ids and pixels", both
+        for count, ids in make.image_places():
+            yield f"{count} words for an image", {**both, "input_ids": ids}
 
 
 def _features(make: Maker, names: list[str], base: dict) -> Iterator[tuple[str, dict]]:

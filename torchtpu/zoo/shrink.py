@@ -32,7 +32,7 @@ _LIMITS = [
         r"hidden_size|d_model|n_embd|embed_dim|hidden_dim|embedding_(size|dim)|emb_dim|model_dim"
         r"|projection_dim|proj_(dim|size)|out_hidden|output_dim|fpn_hidden|mask_feature|mask_dim"
         r"|feature_size|d_embed|_width$|^width$|embed_size|conv_dim$|hidden_channels|lru_width"
-        r"|^dim$|encoder_dim|decoder_dim|decoder_hidden|encoder_hidden",
+        r"|^dim$|encoder_dim|decoder_dim|decoder_hidden|encoder_hidden|codebook_dim",
         32,
     ),
     (
@@ -44,7 +44,7 @@ _LIMITS = [
 # Numbers that are no sizes, whatever else is in their names.
 _KEEP = re.compile(
     r"token_id|_id$|dropout|eps$|range|std|theta|base$|_act|temperature|scal|bias|stride|kernel"
-    r"|num_labels|patch_embed|loss|prob|version|hop|sampling|threshold|ratio|factor|period|offset|window"
+    r"|num_labels|patch_embed|feat_extract|loss|prob|version|hop|sampling|threshold|ratio|factor|period|offset|window"
 )
 _WIDTH_LISTS = re.compile(
     r"hidden_sizes|embed_dims?|channels|widths|dims?$|encoder_in|decoder_hidden|upsample_initial"
@@ -56,8 +56,10 @@ _LAYER_LISTS = re.compile(r"layer|block|type|rope|pattern|window|mlp|moe|sparse|
 _ABSENT = {
     "num_experts_per_tok": 2,
     "n_routed_experts": 4,
+    "n_shared_experts": 1,
     "vocab_size": VOCABULARY,
     "prediction_length": 8,
+    "image_token_index": 101,
 }
 _DEPTH_NAMES = (
     "num_hidden_layers",
@@ -138,7 +140,7 @@ def overrides(config: Any, level: int) -> dict[str, Any]:
         if name.startswith("_") or name in ("transformers_version", "architectures", "dtype"):
             continue
         if isinstance(value, PreTrainedConfig):
-            small[name] = {**overrides(value, level), "model_type": value.model_type}
+            small[name] = {**_own(value), **overrides(value, level), "model_type": value.model_type}
             continue
         changed: Any = value
         if re.search(r"token_ids?$|token_index$", name):
@@ -146,11 +148,57 @@ def overrides(config: Any, level: int) -> dict[str, Any]:
         elif isinstance(value, int) and not isinstance(value, bool):
             changed = _number(name, value, level)
         elif isinstance(value, (list, tuple)) and value:
-            changed = type(value)(_list(name, list(value), level, depth))
+            changed = _list(name, list(value), level, depth)  # a list, as a file would have it
         if changed != value:
             small[name] = changed
     _reconcile(values, small, level)
+    _reconcile_stages(config, values, small)
+    for name, value in values.items():
+        if isinstance(value, PreTrainedConfig):
+            _repeat_widths(vars(value), small[name], values, small)
     return small
+
+
+def _own(part: Any) -> dict[str, Any]:
+    """What a part's configuration says that its class by itself would not."""
+    try:
+        usual = vars(type(part)())
+    except Exception:  # cannot be made without what the whole says: all of it is its own
+        usual = {}
+    nested = {n for n, v in vars(part).items() if hasattr(v, "model_type")}
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if name not in usual or (name not in nested and value != usual[name])
+        if not name.startswith("_") and name not in ("transformers_version", "stage_names")
+    }
+
+
+def _reconcile_stages(config: Any, values: dict[str, Any], small: dict[str, Any]) -> None:
+    """Which stages a backbone gives. Where a stage is a layer, as many layers as are given."""
+    given = list(values.get("_out_indices") or ())
+    if not given:
+        return
+    names = values.get("stage_names") or ()
+    depth = next((n for n in _DEPTH_NAMES if isinstance(values.get(n), int)), None)
+    if depth and depth in small and len(names) == values[depth] + 1:
+        small[depth] = len(given)
+        given = list(range(1, len(given) + 1))
+    small["out_indices"] = given
+
+
+def _repeat_widths(
+    part: dict[str, Any], small_part: dict[str, Any], values: dict[str, Any], small: dict[str, Any]
+) -> None:
+    """A list of the whole that repeats some of its part's widths, made small in the same way."""
+    for name, widths in part.items():
+        if not (_WIDTH_LISTS.search(name) and isinstance(widths, (list, tuple)) and widths):
+            continue
+        fitted = dict(zip(widths, small_part.get(name, widths), strict=True))
+        for other, repeated in values.items():
+            is_list = isinstance(repeated, (list, tuple)) and len(repeated) > 1
+            if is_list and _WIDTH_LISTS.search(other) and all(x in fitted for x in repeated):
+                small[other] = [fitted[x] for x in repeated]
 
 
 def _reconcile_heads(values: dict[str, Any], small: dict[str, Any], width: Any) -> None:
@@ -182,7 +230,8 @@ def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> Non
     """What must hold between attributes."""
 
     def now(*names: str) -> Any:
-        return next((small.get(n, values.get(n)) for n in names if values.get(n)), None)
+        found = (small.get(n, values.get(n)) for n in names)
+        return next((x for x in found if x and isinstance(x, int)), None)
 
     for name in ("num_key_value_heads", "encoder_num_key_value_heads"):
         heads = name.replace("key_value", "attention")
@@ -196,6 +245,8 @@ def _reconcile(values: dict[str, Any], small: dict[str, Any], level: int) -> Non
         small["rotary_dim"] = min(values["rotary_dim"], 4)
     if isinstance(values.get("rope_parameters"), dict) and isinstance(head, int) and level < 3:
         small["rope_parameters"] = _rope(values["rope_parameters"], head)
+    if isinstance(values.get("num_kv_shared_layers"), int) and level != 2:
+        small["num_kv_shared_layers"] = 0  # would be all of so few
     if isinstance(values.get("attn_layer_period"), int):
         small["attn_layer_period"], small["attn_layer_offset"] = 2, 1
     if isinstance(values.get("attn_layer_indices"), list):
