@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+import torch._dynamo.utils
 
 from torchtpu.zoo.draws import HostRandom
 
@@ -229,8 +230,7 @@ def _compared(reference: Reference, got: Mapping[str, torch.Tensor], way: str) -
 
 
 def _graphs() -> dict[str, int]:
-    from torch._dynamo.utils import counters
-
+    counters = torch._dynamo.utils.counters
     return {
         "graphs": counters["stats"]["unique_graphs"],
         "graph_breaks": sum(counters["graph_break"].values()),
@@ -247,6 +247,7 @@ def check(reference: Reference, way: str) -> dict[str, Any]:
     tpu.set_fallback("silent")
     tpu.fallback_stats(reset=True)
     tpu.set_eager_mode("strict" if way == "compiled" else way)
+    torch._dynamo.utils.counters.clear()
     got: dict[str, torch.Tensor] | Exception
     try:
         model = copy.deepcopy(reference.model).to("tpu")
