@@ -109,6 +109,16 @@ tt_status_t tt__capture_read(tt_capture_t *c) {
   return TT_ERROR(UNIMPLEMENTED, "capture: a value is read while a program is captured");
 }
 
+tt_status_t tt__capture_look(const tt_storage_t *storage) {
+  tt_capture_t *c = current;
+  for (uint32_t i = 0; c && i < c->storage_count; i++) {
+    const tt__kept_t *k = &c->storages[i];
+    bool shared = k->version && k->version == storage->version;
+    if (shared || k->storage == storage) return tt__capture_read(c);
+  }
+  return TT_OK_STATUS;
+}
+
 tt_status_t tt__capture_upload(int device) {
   tt_capture_t *c = current && current->device == device ? current : NULL;
   if (!c || !c->host_count) return TT_OK_STATUS;

@@ -51,6 +51,10 @@ struct tt_capture_s {
 // Finds or makes the program that may use the memory of those inputs.
 tt_status_t tt__capture_program(tt_capture_t *capture, unsigned donate) TT_MUST_USE;
 
+// Before a value is read on the host: an error where this thread is capturing and the value is an
+// input's, which each run of the program has another of.
+tt_status_t tt__capture_look(const tt_storage_t *storage) TT_MUST_USE;
+
 // What tells one program's inputs from another's: types, strides, offsets, which of them share a
 // storage and how the storages' values are laid out.
 typedef struct tt__key_s {

@@ -1,6 +1,7 @@
 // Data in and out of storages, and between them.
 #include <string.h>
 
+#include "eager/captured.h"
 #include "eager/internal.h"
 
 // --- ops of our own ------------------------------------------------------------------------------
@@ -165,8 +166,8 @@ static tt_status_t plain_version(const tt_tensor_t *t, tt__version_t **out_versi
   tt__lock();
   tt__version_t *v = t->storage->version;
   *out_unwritten = !v;
-  tt_status_t s = TT_OK_STATUS;
-  if (v && is_plain(t) && dense_bytes(t) == v->layout->bytes) {
+  tt_status_t s = tt__capture_look(t->storage);
+  if (!s && v && is_plain(t) && dense_bytes(t) == v->layout->bytes) {
     s = tt__version_settle(v);
     if (s) tt__error_told(tt_storage_device(t->storage), s);
     if (!s) tt__version_retain(*out_version = t->storage->version);

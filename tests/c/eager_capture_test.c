@@ -98,6 +98,12 @@ TEST(reading_ends_a_capture) {
   EXPECT_ERROR(tt_capture_end(c, &g.t, 1), "capture: a value is read");
   tt_capture_destroy(c);
   EXPECT_FLOATS(&g, 3);
+  // So does an input's own value: each run has another.
+  tensor_fix(&g);
+  EXPECT_OK(tt_capture_begin(0, &g.t, 1, &c));
+  EXPECT_ERROR(tt_eager_download(&g.t, &x), "capture: a value is read");
+  EXPECT_ERROR(tt_capture_end(c, &g.t, 1), "capture: a value is read");
+  tt_capture_destroy(c);
   // Given up half-way.
   tensor_fix(&g);
   EXPECT_OK(tt_capture_begin(0, &g.t, 1, &c));
