@@ -108,8 +108,7 @@ static tt_status_t check_peer(tt_group_t *group, uint32_t peer, const char *what
   return TT_OK_STATUS;
 }
 
-// --- sending
-// ---------------------------------------------------------------------------------------
+// --- sending ------------------------------------------------------------------------------------
 
 tt_status_t tt_group_send(tt_group_t *group, const tt_message_t *message) {
   TT_RETURN_IF_ERROR(check_peer(group, message->peer, "send"));
@@ -126,8 +125,7 @@ tt_status_t tt_group_send(tt_group_t *group, const tt_message_t *message) {
   return status;
 }
 
-// --- receiving
-// -------------------------------------------------------------------------------------
+// --- receiving ----------------------------------------------------------------------------------
 
 tt_status_t tt__envelope_check(const tt_group_t *group, uint32_t from, const tt_envelope_t *sent,
                                const tt_message_t *expected) {

@@ -76,8 +76,7 @@ static unsigned char *own_next(const run_t *run) {
   return run->group->peers[run->group->rank].slots[(run->group->step + 1) & 1];
 }
 
-// --- reductions
-// -------------------------------------------------------------------------------------
+// --- reductions ---------------------------------------------------------------------------------
 
 // One step: everyone reads everyone's chunk; who has an `out` reduces it in rank order.
 static tt_status_t reduce_chunk_direct(run_t *run, const void *in, void *out, size_t elements,
@@ -183,8 +182,7 @@ static tt_status_t reduce_scatter(run_t *run) {
   return status;
 }
 
-// --- data movement
-// ----------------------------------------------------------------------------------
+// --- data movement ------------------------------------------------------------------------------
 
 static tt_status_t broadcast(run_t *run) {
   size_t bytes = run->c->elements * run->element_bytes, at = 0;
@@ -320,8 +318,7 @@ static tt_status_t scatter(run_t *run) {
   return status;
 }
 
-// --- running one
-// -----------------------------------------------------------------------------------
+// --- running one --------------------------------------------------------------------------------
 
 typedef struct kind_s {
   const char *name;

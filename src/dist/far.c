@@ -84,8 +84,7 @@ static tt_status_t link_failure(tt_group_t *group, const char *what, tt_status_t
                       tt_status_annotate(status, "tpu_dist: %s on rank %u", what, group->rank));
 }
 
-// --- messages
-// --------------------------------------------------------------------------------------
+// --- messages -----------------------------------------------------------------------------------
 
 // A message is its envelope, then its data.
 static double timeout_of(const tt_group_t *group, const tt_message_t *message) {

@@ -35,8 +35,7 @@ typedef struct call_s {
   uint32_t buffer_count;
 } call_t;
 
-// --- stages
-// ----------------------------------------------------------------------------------------
+// --- stages -------------------------------------------------------------------------------------
 
 static void add(tt_part_t *parts, uint32_t *count, uint32_t rank, const void *data, size_t bytes) {
   if (bytes) parts[(*count)++] = (tt_part_t){rank, (void *)(uintptr_t)data, bytes};
@@ -143,8 +142,7 @@ static tt_status_t barrier(call_t *call) {
   return leave(call, &meeting_point);
 }
 
-// --- arrays of all ranks
-// ---------------------------------------------------------------------------
+// --- arrays of all ranks ------------------------------------------------------------------------
 
 static uint32_t hosts_ranks(const tt_far_t *far, uint32_t host) {
   return far->starts[host + 1] - far->starts[host];
@@ -254,8 +252,7 @@ static tt_status_t broadcast(call_t *call) {
   return leave_by_broadcast(call, c->dtype, data, c->elements);
 }
 
-// --- reductions
-// ------------------------------------------------------------------------------------
+// --- reductions ---------------------------------------------------------------------------------
 
 // The first stage: the speaker gets its host's reduction, in the wide dtype. `room` for it may be
 // NULL.
@@ -378,8 +375,7 @@ static tt_status_t reduce_scatter(call_t *call) {
                                         .out = c->out});
 }
 
-// --- from rank to rank
-// -----------------------------------------------------------------------------
+// --- from rank to rank --------------------------------------------------------------------------
 
 static void copy_own(void *to, const void *from, size_t bytes) {
   if (bytes && to != from) memmove(to, from, bytes);
@@ -449,8 +445,7 @@ static tt_status_t all_to_all(call_t *call) {
   return run(call);
 }
 
-// --- running one
-// -----------------------------------------------------------------------------------
+// --- running one --------------------------------------------------------------------------------
 
 tt_status_t tt__far_run(tt_group_t *group, const tt_collective_t *c) {
   static tt_status_t (*const kinds[])(call_t *) = {

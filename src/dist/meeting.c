@@ -100,8 +100,7 @@ tt_status_t tt_meeting_round(const tt_meeting_t *m, const char *round, tt_status
   return status;
 }
 
-// --- the host
-// ----------------------------------------------------------------------------------------
+// --- the host -----------------------------------------------------------------------------------
 
 static uint64_t mix_link(uint64_t hash, const char *path) {
   char target[64] = "";

@@ -49,8 +49,7 @@ typedef struct task_s {
   double timeout_s;
 } task_t;
 
-// --- making a task
-// ---------------------------------------------------------------------------------
+// --- making a task ------------------------------------------------------------------------------
 
 static size_t elements_of(const tt_tensor_t *t) {
   size_t n = 1;
@@ -233,8 +232,7 @@ static tt_status_t task_fill(task_t *task, const tt_job_t *job) {
   return task_check(task);
 }
 
-// --- running one
-// -----------------------------------------------------------------------------------
+// --- running one --------------------------------------------------------------------------------
 
 // One pointer a rank into a list's memory (`single` tensor: its parts).
 static void pointers(const task_t *task, const char **out, const side_t *sides, uint32_t count,
@@ -434,8 +432,7 @@ static void task_run(tt_lane_task_t *lane, bool cancelled) {
   if (route) tt_route_leave(route);
 }
 
-// --- the group
-// -------------------------------------------------------------------------------------
+// --- the group ----------------------------------------------------------------------------------
 
 typedef struct hello_s {
   tt_record_t record;

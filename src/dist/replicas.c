@@ -44,8 +44,7 @@ void tt_replica_set_destroy(tt_replica_set_t *set) {
   tt_free(set);
 }
 
-// --- parts of tensors
-// ------------------------------------------------------------------------------
+// --- parts of tensors ---------------------------------------------------------------------------
 
 static int64_t elements_of(const tt_tensor_t *t) {
   int64_t n = 1;
@@ -132,8 +131,7 @@ static tt_status_t copy_parts(const tt_replica_set_t *set, const parts_t *to, co
   return TT_OK_STATUS;
 }
 
-// --- in a capture
-// ----------------------------------------------------------------------------------
+// --- in a capture -------------------------------------------------------------------------------
 
 static tt_op_t op_of(tt_reduce_op_t op, tt_dtype_t dtype) {
   bool truth = dtype == TT_I1;
@@ -231,8 +229,7 @@ static tt_status_t record_rows(const tt_replica_set_t *set, const tt_job_t *job,
   return status;
 }
 
-// --- outside
-// ---------------------------------------------------------------------------------------
+// --- outside ------------------------------------------------------------------------------------
 
 // As if every rank held what this one holds. A reduction is left undone: whose values would it add?
 static tt_status_t imagine(const tt_replica_set_t *set, const tt_job_t *job) {
