@@ -94,6 +94,18 @@ def attempt(op: Callable, combination: Callable) -> list[torch.Tensor] | Excepti
         return error
 
 
+def is_right(got: object, want: object) -> bool:
+    """Whether neither is an error, and they are the same."""
+    return not isinstance(got, Exception) and not isinstance(want, Exception) and same(got, want)
+
+
+def agreed(opinion: bool) -> bool:
+    """Whether all ranks say so: they go on alike."""
+    votes = torch.tensor(int(opinion))
+    dist.all_reduce(votes, dist.ReduceOp.MIN)
+    return bool(votes)
+
+
 def run_op(info: object, meshes: dict[str, dist.DeviceMesh]) -> dict[str, object]:
     """Counts by outcome, and what the first failure says."""
     counts: collections.Counter = collections.Counter()
@@ -107,7 +119,7 @@ def run_op(info: object, meshes: dict[str, dist.DeviceMesh]) -> dict[str, object
         op = info.op
         want, again = (attempt(op, lambda: (args, kwargs)) for _ in range(2))  # noqa: B023
         on_tpu = attempt(op, lambda: map_tensors(lambda x: moved(x, "tpu"), (args, kwargs)))  # noqa: B023
-        if any(isinstance(v, Exception) or not same(v, want) for v in (want, again, on_tpu)):
+        if not agreed(all(is_right(v, want) for v in (want, again, on_tpu))):
             counts["apart"] += 1
             continue
         cpu, tpu = (combinations(mesh, args, kwargs) for mesh in meshes.values())
@@ -118,11 +130,11 @@ def run_op(info: object, meshes: dict[str, dist.DeviceMesh]) -> dict[str, object
                 got_next = [next(tpu)]
             if isinstance(expected, StopIteration) or not got_next:
                 break
-            if isinstance(expected, Exception) or not same(expected, want):
+            if not agreed(is_right(expected, want)):
                 counts["unsupported"] += 1
                 continue
             got = attempt(op, lambda: got_next[0])  # noqa: B023
-            good = not isinstance(got, Exception) and same(got, want)
+            good = is_right(got, want)
             counts["pass" if good else "fail"] += 1
             if not good and not detail:
                 placed = [getattr(x, "placements", "") for x in tree_flatten(got_next[0])[0]]
@@ -151,11 +163,12 @@ def serve(rank: int, store: str) -> None:
     infos = {full_name(info): info for info in op_db}
     for line in sys.stdin:
         name = line.split()[0]
+        answer = {"error": ""}
         try:
-            answer = run_op(infos[name], meshes)
+            answer |= run_op(infos[name], meshes)
         except Exception as error:
-            answer = {"counts": {}, "detail": f"{type(error).__name__}: {error}"}
-        answers.write(json.dumps(answer | {"error": ""}) + "\n")
+            answer["error"] = f"{type(error).__name__}: {error}"
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
 
 
