@@ -5,16 +5,14 @@
 
 typedef struct entry_s {
   uint64_t hash;
-  uint64_t *key;
+  uint32_t number;  // in the order of tt_programs_add
   uint32_t key_count;
   tt_capture_t *capture;
+  uint64_t key[];
 } entry_t;
 
 struct tt_programs_s {
-  entry_t *entries;  // by number
-  uint32_t count, capacity;
-  uint32_t *table;  // numbers plus one, 0: free; open addressing, at most half full
-  uint32_t table_size;
+  tt_table_t table;  // of entry_t
 };
 
 // --- keys ----------------------------------------------------------------------------------------
@@ -83,35 +81,23 @@ static uint64_t hash_key(const uint64_t *key, uint32_t count) {
   return hash;
 }
 
-static void insert(tt_programs_t *p, uint32_t number) {
-  uint32_t at = (uint32_t)p->entries[number].hash & (p->table_size - 1);
-  while (p->table[at]) at = (at + 1) & (p->table_size - 1);
-  p->table[at] = number + 1;
+static bool matches(const void *entry, const void *key) {
+  const entry_t *e = entry;
+  const tt__key_t *k = key;
+  return e->key_count == k->count && memcmp(e->key, k->words, k->count * sizeof *k->words) == 0;
 }
 
-static bool grow_table(tt_programs_t *p) {
-  uint32_t size = p->table_size ? 2 * p->table_size : 8;
-  uint32_t *table = tt_alloc_zeroed(size * sizeof *table);
-  if (!table) return false;
-  tt_free(p->table);
-  p->table = table;
-  p->table_size = size;
-  for (uint32_t i = 0; i < p->count; i++) insert(p, i);
-  return true;
+// For adding: where two threads captured the same both are kept, since each has its number; either
+// is found.
+static bool matches_none(const void *entry, const void *key) {
+  (void)entry;
+  (void)key;
+  return false;
 }
 
 static const entry_t *find(const tt_programs_t *p, const tt__key_t *key) {
-  if (p->count == 0) return NULL;
-  uint64_t hash = hash_key(key->words, key->count);
-  for (uint32_t at = (uint32_t)hash & (p->table_size - 1); p->table[at];
-       at = (at + 1) & (p->table_size - 1)) {
-    const entry_t *e = &p->entries[p->table[at] - 1];
-    if (e->hash == hash && e->key_count == key->count &&
-        memcmp(e->key, key->words, key->count * sizeof *key->words) == 0) {
-      return e;
-    }
-  }
-  return NULL;
+  void **place = tt_table_place(&p->table, hash_key(key->words, key->count), matches, key);
+  return place ? *place : NULL;
 }
 
 tt_status_t tt_programs_create(tt_programs_t **out_programs) {
@@ -121,31 +107,31 @@ tt_status_t tt_programs_create(tt_programs_t **out_programs) {
 
 void tt_programs_destroy(tt_programs_t *p) {
   if (!p) return;
-  for (uint32_t i = 0; i < p->count; i++) {
-    tt_capture_destroy(p->entries[i].capture);
-    tt_free(p->entries[i].key);
+  for (uint32_t i = 0; i < p->table.size; i++) {
+    entry_t *e = p->table.places[i];
+    if (e) tt_capture_destroy(e->capture);
+    tt_free(e);
   }
-  tt_free(p->entries);
-  tt_free(p->table);
+  tt_free(p->table.places);
   tt_free(p);
 }
 
-uint32_t tt_programs_count(const tt_programs_t *p) { return p->count; }
+uint32_t tt_programs_count(const tt_programs_t *p) { return p->table.count; }
 
 static bool add(tt_programs_t *p, const uint64_t *words, uint32_t word_count, tt_capture_t *c) {
   uint32_t count = word_count + c->key_count;
-  uint64_t *key = tt_alloc((count + 1) * sizeof *key);
-  bool room = key &&
-              tt_grow((void **)&p->entries, &p->capacity, p->count + 1, sizeof *p->entries) &&
-              (2 * (p->count + 1) <= p->table_size || grow_table(p));
-  if (!room) {
-    tt_free(key);
+  entry_t *e = tt_alloc(sizeof *e + count * sizeof *e->key);
+  if (!e || !tt_table_reserve(&p->table)) {
+    tt_free(e);
     return false;
   }
-  if (word_count) memcpy(key, words, word_count * sizeof *key);
-  memcpy(key + word_count, c->key, c->key_count * sizeof *key);
-  p->entries[p->count] = (entry_t){hash_key(key, count), key, count, c};
-  insert(p, p->count++);
+  if (word_count) memcpy(e->key, words, word_count * sizeof *e->key);
+  memcpy(e->key + word_count, c->key, c->key_count * sizeof *e->key);
+  e->hash = hash_key(e->key, count);
+  e->number = p->table.count++;
+  e->key_count = count;
+  e->capture = c;
+  *tt_table_place(&p->table, e->hash, matches_none, NULL) = e;
   return true;
 }
 
@@ -333,7 +319,7 @@ static tt_status_t find_and_run(tt_programs_t *p, const tt_tensor_t *inputs, uin
   if (!tt__key_inputs(key, inputs, count)) return tt__no_host_memory();
   const entry_t *e = find(p, key);
   if (!e) return TT_ERROR(NOT_FOUND, "capture: no program for these inputs yet");
-  run->program = (uint32_t)(e - p->entries);
+  run->program = e->number;
   *out_device = e->capture->device;
   return run_capture(e->capture, inputs, run);
 }
