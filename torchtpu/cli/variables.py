@@ -99,7 +99,7 @@ VARIABLES = (
     ),
     Variable(
         "TT_DUMP",
-        "a pass's name",
+        "a pass's name, `all`",
         "",
         "logs the program after that pass",
     ),
