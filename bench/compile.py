@@ -1,19 +1,12 @@
-"""torch.compile and TorchScript beside eager and inductor, in one run: times and ratios.
+"""torch.compile and TorchScript beside eager and inductor, in one run: times and ratios."""
 
-Nothing here is a test: machines differ, ratios inside one run are what is worth comparing.
-"""
-
-import argparse
 import copy
-import json
-import pathlib
 import statistics
 import sys
 import time
-from collections.abc import Callable
 
 import torch
-from run import best
+from measure import Row, best, row, run
 from torch import nn
 from torch.nn import functional as F
 
@@ -38,10 +31,6 @@ class Attention(nn.Module):
         return self.out(y.transpose(1, 2).flatten(2))
 
 
-def row(what: str, way: str, seconds: float, base: float) -> dict:
-    return {"what": what, "way": way, "us": seconds * 1e6, "ratio": seconds / base}
-
-
 class Recorded:
     """While entered, what programs are run with is kept, so that they can be timed alone."""
 
@@ -62,7 +51,7 @@ class Recorded:
         return self._native.programs_run(programs, arguments)
 
 
-def overhead() -> list[dict]:
+def overhead() -> list[Row]:
     """A call of a 2-layer MLP (16-16-4, batch 8): microseconds, and the programs' part of it."""
     ways = {"cpu": ("cpu", False), "cpu inductor": ("cpu", True), "tpu": ("tpu", False),
             "tpu compiled": ("tpu", True)}  # fmt: skip
@@ -87,16 +76,16 @@ def overhead() -> list[dict]:
             what = f"MLP, {kind}"
             rows.append(row(what, way, seconds, base.setdefault(kind, seconds)))
             if device == "tpu" and compiled:
-                run = tpu_compile._C.programs_run
+                native = tpu_compile._C.programs_run
                 alone = sum(
-                    best(lambda: run(programs, list(arguments)), 200, 15, torch.tpu.synchronize)
+                    best(lambda: native(programs, list(arguments)), 200, 15, torch.tpu.synchronize)
                     for programs, arguments in recorded.calls
                 )
                 rows.append(row(what, "of which ours", alone, base[kind]))
     return rows
 
 
-def first_step() -> list[dict]:
+def first_step() -> list[Row]:
     """A training step of a small transformer with AdamW: the first one beyond a steady one."""
     rows, base = [], None
     for device in ("cpu", "tpu"):
@@ -124,7 +113,7 @@ def first_step() -> list[dict]:
     return rows
 
 
-def sizes() -> list[dict]:
+def sizes() -> list[Row]:
     """64 lengths through one compiled module: what a length costs the first time, and again."""
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
@@ -147,7 +136,7 @@ def sizes() -> list[dict]:
     ]
 
 
-def torchscript() -> list[dict]:
+def torchscript() -> list[Row]:
     """A scripted and a traced MLP beside eager: inference, microseconds."""
     rows, base = [], None
     for device in ("cpu", "tpu"):
@@ -172,24 +161,5 @@ ENTRIES = {
 }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("entries", nargs="*", help=f"which of {', '.join(ENTRIES)}; default all")
-    parser.add_argument("--json", type=pathlib.Path)
-    args = parser.parse_args()
-    rows: list[dict] = []
-    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads")
-    for name in args.entries or ENTRIES:
-        entry: Callable[[], list[dict]] = ENTRIES[name]
-        for r in entry():
-            print(
-                f"{r['what']:32s} {r['way']:16s} {r['us']:12.1f} us {r['ratio']:7.2f}x", flush=True
-            )
-            rows.append(r)
-    if args.json:
-        args.json.write_text(json.dumps(rows, indent=1))
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, ENTRIES))
