@@ -102,7 +102,7 @@ def shard(model: GPT, device: str, tp: int) -> dist.ProcessGroup:
     return mesh.get_group("data")
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     accelerator = torch.accelerator.current_accelerator()
     parser.add_argument("--device", default=str(accelerator) if accelerator else "cpu")
@@ -120,29 +120,37 @@ def main() -> None:
     parser.add_argument("--parallel", choices=["ddp", "fsdp", "fsdp_tp"], default="ddp")
     parser.add_argument("--tp", type=int, default=2, help="ranks that share a layer (fsdp_tp)")
     args = parser.parse_args()
-    many = "WORLD_SIZE" in os.environ  # started by torchrun
-    if many and args.parallel == "fsdp_tp" and args.sample:
+    args.many = "WORLD_SIZE" in os.environ  # started by torchrun
+    if args.many and args.parallel == "fsdp_tp" and args.sample:
         parser.error("--sample needs lengths that fsdp_tp does not shard")
+    return args
 
-    text = corpus()
-    alphabet = sorted(set(text))
-    code = {c: i for i, c in enumerate(alphabet)}
-    data = torch.tensor([code[c] for c in text])
 
-    torch.manual_seed(args.seed)  # weights and batches are drawn on the CPU: the same everywhere
-    model = GPT(len(alphabet), args.context, args.width, args.layers, args.heads).to(args.device)
-    count, net, group = sum(p.numel() for p in model.parameters()), model, None
-    if many:
-        dist.init_process_group(dist.get_default_backend_for_device(args.device))
-        if args.parallel == "ddp":
-            group = dist.group.WORLD
-            net = nn.parallel.DistributedDataParallel(model)
-        else:
-            group = shard(model, args.device, args.tp if args.parallel == "fsdp_tp" else 1)
-    shares = dist.get_world_size(group) if many else 1
+def join(model: GPT, args: argparse.Namespace) -> tuple[nn.Module, dist.ProcessGroup | None]:
+    """The model among its peers, and the group that shares a batch; None: this process alone."""
+    if not args.many:
+        return model, None
+    dist.init_process_group(dist.get_default_backend_for_device(args.device))
+    if args.parallel == "ddp":
+        return nn.parallel.DistributedDataParallel(model), dist.group.WORLD
+    return model, shard(model, args.device, args.tp if args.parallel == "fsdp_tp" else 1)
+
+
+def counted(steps: int, device: str, shown: bool):
+    """The steps' numbers, with a progress bar where tqdm is installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return range(steps)
+    return tqdm(range(steps), desc=device, file=sys.stderr, mininterval=0.5, disable=not shown)
+
+
+def train(model: GPT, data: torch.Tensor, args: argparse.Namespace) -> tuple[list, list]:
+    """The losses, and the seconds from the start to the end of each step."""
+    net, group = join(model, args)
+    shares = dist.get_world_size(group) if args.many else 1
     if args.batch % shares:
-        parser.error(f"--batch {args.batch} cannot be shared by {shares}")
-    first = not many or dist.get_rank() == 0  # the rank that reports
+        raise SystemExit(f"--batch {args.batch} cannot be shared by {shares}")
     # Compiled code takes a schedule's numbers anew where they are in a tensor.
     rate = torch.tensor(args.lr) if args.compile else args.lr
     optimizer = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.01)
@@ -152,29 +160,20 @@ def main() -> None:
     )
     draw = torch.Generator().manual_seed(args.seed)
 
+    def batch() -> tuple[torch.Tensor, torch.Tensor]:
+        at = torch.randint(len(data) - args.context - 1, (args.batch,), generator=draw)
+        if args.many:
+            at = at.chunk(shares)[dist.get_rank(group)]
+        rows = torch.stack([data[i : i + args.context + 1] for i in at]).to(args.device)
+        return rows[:, :-1], rows[:, 1:]
+
     def update() -> None:
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
     if args.compile:
         net, update = torch.compile(net), torch.compile(update)
-
-    def batch() -> tuple[torch.Tensor, torch.Tensor]:
-        at = torch.randint(len(data) - args.context - 1, (args.batch,), generator=draw)
-        if many:
-            at = at.chunk(shares)[dist.get_rank(group)]
-        rows = torch.stack([data[i : i + args.context + 1] for i in at]).to(args.device)
-        return rows[:, :-1], rows[:, 1:]
-
-    try:
-        from tqdm import tqdm
-
-        steps = tqdm(
-            range(args.steps), desc=args.device, file=sys.stderr, mininterval=0.5, disable=not first
-        )
-    except ImportError:
-        steps = range(args.steps)
-
+    steps = counted(args.steps, args.device, reports(args))
     losses, times = [], []
     start = time.perf_counter()
     for _ in steps:
@@ -185,45 +184,65 @@ def main() -> None:
         update()
         schedule.step()
         loss = loss.detach()
-        if many:
+        if args.many:
             dist.all_reduce(loss, group=group)
         losses.append(loss.item() / shares)
         times.append(time.perf_counter() - start)
         if hasattr(steps, "set_postfix"):
             steps.set_postfix(loss=f"{losses[-1]:.3f}")
+    return losses, times
 
+
+def reports(args: argparse.Namespace) -> bool:
+    """Whether this is the process that prints and writes."""
+    return not args.many or dist.get_rank() == 0
+
+
+def summary(losses: list, times: list, args: argparse.Namespace) -> dict:
+    """Losses, speed after five steps, and what the device tells of itself."""
+    steady = sorted(b - a for a, b in zip(times[4:], times[5:]))
     result = {
         "device": args.device,
-        "parameters": count,
         "losses": losses,
         "first_step_s": times[0],
         "tokens_per_s": args.batch * args.context * (len(times) - 5) / (times[-1] - times[4])
         if len(times) > 5
         else None,
-        "steady_step_s": sorted(b - a for a, b in zip(times[4:], times[5:]))[(len(times) - 5) // 2]
-        if len(times) > 6
-        else None,
+        "steady_step_s": steady[len(steady) // 2] if len(times) > 6 else None,
     }
-    if torch.device(args.device).type != "cpu":
+    kind = torch.device(args.device).type
+    if kind != "cpu":
         result["peak_bytes"] = torch.accelerator.max_memory_allocated()
-        module = getattr(torch, torch.device(args.device).type)
+        module = getattr(torch, kind)
         if hasattr(module, "cache_stats"):
             result["cache"] = dict(module.cache_stats())
         if hasattr(module, "fallback_stats"):
             result["fallbacks"] = dict(module.fallback_stats())
+    return result
+
+
+def main() -> None:
+    args = arguments()
+    text = corpus()
+    alphabet = sorted(set(text))
+    code = {c: i for i, c in enumerate(alphabet)}
+    torch.manual_seed(args.seed)  # weights and batches are drawn on the CPU: the same everywhere
+    model = GPT(len(alphabet), args.context, args.width, args.layers, args.heads).to(args.device)
+    count = sum(p.numel() for p in model.parameters())
+    losses, times = train(model, torch.tensor([code[c] for c in text]), args)
+    result = summary(losses, times, args) | {"parameters": count}
     if args.sample:
-        prompt = torch.tensor([[code["T"], code["h"], code["e"], code[" "]]], device=args.device)
-        result["sample"] = "".join(
-            alphabet[i] for i in model.sample(prompt, args.sample)[0].tolist()
-        )
-        if first:
+        prompt = torch.tensor([[code[c] for c in "The "]], device=args.device)
+        sampled = model.sample(prompt, args.sample)[0].tolist()
+        result["sample"] = "".join(alphabet[i] for i in sampled)
+    if reports(args):
+        if args.sample:
             print(result["sample"])
-    if args.json and first:
-        with open(args.json, "w") as f:
-            json.dump(result, f)
-    if first:
+        if args.json:
+            with open(args.json, "w") as f:
+                json.dump(result, f)
         print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
-    if many:
+    if args.many:
         dist.destroy_process_group()
 
 
