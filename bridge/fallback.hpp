@@ -10,6 +10,7 @@
 
 namespace tt {
 
+// What a call does before it goes to the CPU: TORCHTPU_FALLBACK, until one is set. Thread-safe.
 enum class FallbackPolicy { kWarn, kError, kSilent };
 FallbackPolicy fallback_policy();
 void fallback_set_policy(FallbackPolicy policy);

@@ -1,9 +1,11 @@
+// The current device and stream of a thread, as PyTorch switches them.
 #pragma once
 
 #include <c10/core/Device.h>
 
 namespace tt {
 
+// Once, at import; starts nothing.
 void guard_register();
 // How many devices there are; 0 where none can be started.
 c10::DeviceIndex device_count() noexcept;

@@ -7,6 +7,8 @@
 
 namespace tt {
 
+// tt_eager_hooks_t's `infer`. An exception that PyTorch throws comes back as a status
+// (status_from_exception), so that none crosses the C code.
 tt_status_t infer(void *context, const tt_call_t *call, tt_inferred_t *out);
 
 // out= tensors that the last failed call on this thread wants resized: argument and layout.

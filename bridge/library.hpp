@@ -1,3 +1,4 @@
+// PyTorch's MKL and oneDNN as the software TPU's table of functions (softtpu/library.h).
 #pragma once
 
 namespace tt {

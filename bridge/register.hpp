@@ -1,3 +1,4 @@
+// Ops of the table, as PyTorch's dispatcher calls them.
 #pragma once
 
 namespace tt {

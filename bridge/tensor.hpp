@@ -39,7 +39,7 @@ tt_number_t number_of(const at::Tensor &scalar_tensor);
 tt_number_t number_of(const c10::Scalar &scalar) noexcept;
 c10::Scalar number_to_scalar(const tt_number_t &number);
 
-c10::Allocator *device_allocator();
+c10::Allocator *device_allocator();  // of the device type, PyTorch's own pointer
 // The device of the calling thread, and `device` with its index filled in.
 c10::DeviceIndex current_device() noexcept;
 c10::DeviceIndex device_index(std::optional<c10::Device> device);

@@ -40,6 +40,7 @@ typedef enum tt_tensor_flag_e {
   TT_TENSOR_GIVEN_UP = 16,  // programs' inputs: this call is the last to use tensor and storage
 } tt_tensor_flag_t;
 
+// A Python number, or a 0-d tensor's value, by value.
 typedef struct tt_number_s {
   uint8_t kind;  // TT_ARG_BOOL, TT_ARG_INT, TT_ARG_FLOAT or TT_ARG_COMPLEX
   union {
@@ -52,20 +53,22 @@ typedef struct tt_number_s {
 #define TT_NO_TENSOR UINT32_MAX
 #define TT_MAX_RANK 64  // PyTorch's own limit
 
+// PyTorch's strided metadata over a storage; pointers are borrowed from the tensor.
 typedef struct tt_tensor_s {
-  tt_storage_t *storage;
+  tt_storage_t *storage;  // NULL: TT_TENSOR_HOST
   const int64_t *sizes, *strides;
   int64_t offset;  // elements of dtype
   uint32_t rank;
-  uint8_t dtype;  // tt_dtype_t
-  uint8_t flags;  // tt_tensor_flag_t
-  tt_number_t number;
+  uint8_t dtype;       // tt_dtype_t
+  uint8_t flags;       // tt_tensor_flag_t
+  tt_number_t number;  // TT_TENSOR_HOST: its value
   const void *handle;  // the bridge's own (the TensorImpl)
 } tt_tensor_t;
 
+// One argument, in the schema's place.
 typedef struct tt_arg_s {
-  uint8_t kind;
-  uint32_t count;
+  uint8_t kind;    // tt_arg_kind_t, which says what `u` holds
+  uint32_t count;  // of a list's elements or a string's bytes
   union {
     int64_t i;
     double f;
@@ -88,6 +91,7 @@ typedef enum tt_variant_e {
   TT_OUT,         // the same; the out arguments stand after the functional form's
 } tt_variant_t;
 
+// One call of an op: `args` are all of the overload's arguments, defaults filled in.
 typedef struct tt_call_s {
   uint16_t op;      // index into tt_aten_ops
   uint8_t variant;  // tt_variant_t

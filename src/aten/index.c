@@ -56,6 +56,8 @@ typedef struct advanced_s {
   uint32_t window_count;
 } advanced_t;
 
+// NumPy's rule: the index tensors broadcast to one shape, which stands where the first of them does
+// when they are neighbours, else in front. False where there is none, or too many.
 static bool advanced_shape(const tt_lower_t *L, uint32_t arg, const tt_tensor_t *self,
                            advanced_t *a) {
   const tt_arg_t *list = tt_lower_arg(L, arg);

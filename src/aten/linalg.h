@@ -11,6 +11,7 @@ typedef struct tt__matrix_s {
   tt_dtype_t dtype;
 } tt__matrix_t;
 
+// Tensor argument `arg` as such a batch; what has no leading dimensions is a batch of one.
 tt__matrix_t tt__matrix_arg(tt_lower_t *L, uint32_t arg);
 // Gives result i from a value with flattened batch.
 void tt__matrix_return(tt_lower_t *L, uint32_t i, tt_value_t v);
@@ -30,8 +31,6 @@ tt_value_t tt__triangle(tt_build_t *b, tt_value_t v, bool upper, int64_t k);
 tt_value_t tt__diagonal(tt_build_t *b, tt_value_t v);  // [B, min(m, n)]
 // v [B, m, n] with the row (column) numbers `at` [B, k] taken.
 tt_value_t tt__take_rows(tt_build_t *b, tt_value_t v, tt_value_t at);
-// |x| as a real value.
-static inline tt_value_t tt__magnitude(tt_build_t *b, tt_value_t x) { return tt__abs(b, x); }
 static inline tt_value_t tt__real_part(tt_build_t *b, tt_value_t x) {
   return tt_emit_convert(b, x, tt_dtype_real(tt_build_dtype(b, x)));
 }
@@ -43,8 +42,11 @@ tt_value_t tt__square_norm(tt_build_t *b, tt_value_t x, int64_t dim);
 // x [B, m, n] column i (a rank-0 i32) as [B, m, 1], or row i as [B, 1, n].
 tt_value_t tt__column_at(tt_build_t *b, tt_value_t x, tt_value_t i);
 tt_value_t tt__row_at(tt_build_t *b, tt_value_t x, tt_value_t i);
+// y of op(a) y = x (left) or y op(a) = x, op being `transpose`. Only the triangle of `a` that
+// `lower` names is read; `unit`: its diagonal is ones, whatever is stored.
 tt_value_t tt__triangular_solve(tt_build_t *b, tt_value_t a, tt_value_t x, bool left, bool lower,
                                 bool unit, tt_transpose_t transpose);
+// select over rank 3 with all three operands broadcast to one shape.
 tt_value_t tt__select_wide(tt_build_t *b, tt_value_t pred, tt_value_t yes, tt_value_t no);
 
 // for (i = 0; i < n; i++) body(i, state): `state` values are replaced by the body and hold the

@@ -132,7 +132,7 @@ TT_LOWER0(matrix_exp) {
   const tt_dtype_t d = tt_lower_opmath(a.dtype);
   const tt_value_t v = tt_emit_convert(b, a.v, d);
   const tt_value_t norm = tt_emit_reduce(
-      b, TT_OP_MAXIMUM, tt__sum_over(b, tt__magnitude(b, v), rows, 1, true), cols, 1, true);
+      b, TT_OP_MAXIMUM, tt__sum_over(b, tt__abs(b, v), rows, 1, true), cols, 1, true);
   const tt_value_t half = tt__max(b, tt__mulc(b, norm, 0.5), tt__num(b, norm, 1));
   tt_value_t s = tt__ceil(b, tt__mulc(b, tt__log(b, half), 1.4426950408889634));
   s = tt_emit_select(b, tt_emit_unary(b, TT_OP_IS_FINITE, s), s, tt_emit_splat_like(b, s, 0));

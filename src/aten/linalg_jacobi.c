@@ -30,7 +30,7 @@ static void rotate_round(tt_build_t *b, void *context, tt_value_t i, tt_value_t 
   const tt_value_t rt = tt_emit_slice_dim(b, r, 1, 0, c->rows, 1);
   const tt_value_t p = tt__square_norm(b, lt, 1), q = tt__square_norm(b, rt, 1);
   const tt_value_t g = tt__sum_over(b, tt__mul(b, tt__conj(b, lt), rt), rows, 1, true);
-  const tt_value_t size = tt__magnitude(b, g);
+  const tt_value_t size = tt__abs(b, g);
   const tt_value_t bound = tt__mul(b, tt__sqrt(b, p), tt__sqrt(b, q));
   const tt_value_t idle = tt__le(b, size, tt__mulc(b, bound, c->tolerance));
   const tt_value_t one = tt_emit_splat_like(b, size, 1), zero = tt_emit_splat_like(b, size, 0);
@@ -140,7 +140,7 @@ TT_LOWER0(linalg_eigh) {
       tt_lower_arg(L, 1)->u.string[0] == 'U' || tt_lower_arg(L, 1)->u.string[0] == 'u';
   const tt_value_t h = hermitian(b, &a, upper);
   // Shifted by its largest row sum, which bounds every eigenvalue.
-  const tt_value_t sums = tt__sum_over(b, tt__magnitude(b, h), cols, 1, true);
+  const tt_value_t sums = tt__sum_over(b, tt__abs(b, h), cols, 1, true);
   const tt_value_t shift = tt_emit_reduce(b, TT_OP_MAXIMUM, sums, rows, 1, true);
   const tt_value_t eye = tt__identity(b, a.dtype, a.batch, a.rows, a.rows);
   a.v = tt__add(b, h, tt__mul(b, eye, tt__like_dtype(b, shift, h)));
@@ -194,7 +194,7 @@ TT_LOWER0(linalg_svd) {
   sorted.v = take_columns(b, av, order);
   tt__householder(b, &sorted, &packed, &tau);
   const tt_value_t diagonal = tt_emit_reshape(b, tt__diagonal(b, packed), 3, phase_dims);
-  const tt_value_t size = tt__magnitude(b, diagonal);
+  const tt_value_t size = tt__abs(b, diagonal);
   const tt_value_t none = tt__cmpc(b, TT_EQ, size, 0);
   tt_value_t phase = tt__div(
       b, diagonal,

@@ -368,7 +368,7 @@ TT_LOWER0(linalg_slogdet) {
   const tt_value_t d = tt__diagonal(b, f.lu);
   const tt_value_t sign =
       tt_emit_reduce(b, TT_OP_MULTIPLY, tt_emit_unary(b, TT_OP_SIGN, d), cols, 1, false);
-  const tt_value_t logs = tt__sum_over(b, tt__log(b, tt__magnitude(b, d)), cols, 1, false);
+  const tt_value_t logs = tt__sum_over(b, tt__log(b, tt__abs(b, d)), cols, 1, false);
   tt__matrix_return(L, 0, tt__mul(b, sign, parity(b, f.pivots, a.batch, a.rows, a.dtype)));
   tt__matrix_return(L, 1, logs);
   tt__matrix_return(L, 2, f.lu);

@@ -149,6 +149,7 @@ typedef enum tt_aten_flag_e {
   TT_ATEN_KEEP_SELF_DTYPE = 32,  // result type is not inferred but that of self (no Meta kernel)
 } tt_aten_flag_t;
 
+// A line of aten.def: an op in its three dispatcher forms.
 typedef struct tt_aten_op_s {
   const char *functional, *inplace, *out;  // overload names; "" where the form does not exist
   tt_lower_fn_t lower;
@@ -157,6 +158,7 @@ typedef struct tt_aten_op_s {
   uint32_t flags;
 } tt_aten_op_t;
 
+// In the order of aten.def; tt_call_t names an op by its place.
 extern const tt_aten_op_t tt_aten_ops[];
 extern const uint32_t tt_aten_op_count;
 

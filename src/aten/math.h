@@ -138,11 +138,15 @@ tt_value_t tt__log2(tt_build_t *b, tt_value_t x);
 tt_value_t tt__exp2(tt_build_t *b, tt_value_t x);
 tt_value_t tt__hypot(tt_build_t *b, tt_value_t x, tt_value_t y);
 tt_value_t tt__logaddexp(tt_build_t *b, tt_value_t x, tt_value_t y);
+// x = mantissa * 2^exponent with the mantissa in [0.5, 1) or 0; infinities and NaN as they are.
 void tt__frexp(tt_build_t *b, tt_value_t x, tt_value_t *out_mantissa, tt_value_t *out_exponent);
 // Sum of c[i] T_i(x) by Clenshaw's recurrence.
 tt_value_t tt__chebyshev(tt_build_t *b, tt_value_t x, const double *c, uint32_t count);
+// Division rounded down, and its rest, which has the divisor's sign.
 tt_value_t tt__floor_div(tt_build_t *b, tt_value_t x, tt_value_t y);
 tt_value_t tt__remainder(tt_build_t *b, tt_value_t x, tt_value_t y);
+// Signed integers to a negative power: 0, but for 1 and -1. The static one is products, roots and
+// quotients where an exponent allows, as PyTorch's CPU kernel is.
 tt_value_t tt__power(tt_build_t *b, tt_value_t x, tt_value_t y);
 tt_value_t tt__power_static(tt_build_t *b, tt_value_t x, double exponent);
 tt_value_t tt__lerp(tt_build_t *b, tt_value_t x, tt_value_t end, tt_value_t weight);
@@ -157,7 +161,6 @@ tt_value_t tt__unary(tt_build_t *b, int kind, tt_value_t x, tt_dtype_t dtype);
 tt_value_t tt__binary(tt_build_t *b, int kind, tt_value_t x, tt_value_t y);
 
 // --- reductions (reduce.c), shared with loss and foreach -----------------------------------------
-
 tt_value_t tt__sum(tt_build_t *b, tt_value_t x);  // of all elements, rank 0
 // The p-norm of |x| over dims; `p` is static.
 tt_value_t tt__norm(tt_build_t *b, tt_value_t x, double p, const int64_t *dims, uint32_t count,

@@ -43,6 +43,8 @@ tt_value_t tt__isinf(tt_build_t *b, tt_value_t x) {
 
 // Exponent bits are read and replaced as integers; subnormal values are scaled up first. Zero,
 // infinity and NaN are their own mantissa.
+// From the bits: the exponent is cut out and the one of [0.5, 1) put in its place. Subnormal
+// numbers are scaled up first, which their exponent makes up for.
 void tt__frexp(tt_build_t *b, tt_value_t x, tt_value_t *out_mantissa, tt_value_t *out_exponent) {
   tt_dtype_t d = tt_build_dtype(b, x), bits = bits_dtype(d);
   int mantissa = tt_dtype_infos[d].mantissa, width = d == TT_F64 ? 11 : 8;

@@ -77,6 +77,8 @@ static bool is_elementwise(tt_lower_t *L, int param) {
          tt_lower_arg(L, 1)->kind == TT_ARG_INTS;
 }
 
+// all and any compute in i1, counts in s64, extremes in their own type, the others in PyTorch's
+// accumulation type; what is complex becomes real only at the end.
 TT_LOWER(reduce) {
   tt_build_t *b = L->b;
   tt_value_t x = tt_lower_tensor(L, 0);

@@ -96,6 +96,7 @@ static double cubic(double x) {
 static double sinc(double x) { return x == 0 ? 1 : sin(M_PI * x) / (M_PI * x); }
 static double lanczos(double x) { return fabs(x) < 3 ? sinc(x) * sinc(x / 3) : 0; }
 
+// Shrinking widens the filter by the scale, so that every input has a share; weights add up to one.
 static taps_t antialias_taps(tt_build_t *b, const axis_t *a, double (*filter)(double),
                              double radius) {
   const double scale = axis_scale(a);

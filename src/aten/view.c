@@ -220,6 +220,8 @@ static bool window_dims(const core_t *c, core_t *out_core, uint32_t *out_rank, i
   return chain_dims(out_core, c->sizes[0] * c->strides[0], 1, &unused, out_rank, out_dims);
 }
 
+// Cheapest first: a box of the value as it lies, of a reshape of it, of a reshape of the part that
+// the view spans; a gather where the strides fit none of them.
 static tt_value_t read_core(tt_build_t *b, tt_value_t base, const core_t *c) {
   const tt_type_t *t = tt_build_type(b, base);
   if (tt_type_elements(t) < c->needed) {

@@ -12,6 +12,7 @@
 extern "C" {
 #endif
 
+// A tensor's metadata over its storage; the lists are borrowed.
 typedef struct tt_view_s {
   tt_dtype_t dtype;
   uint32_t rank;

@@ -36,6 +36,7 @@ static inline uint16_t tt_f32_to_bf16(float f) {
   return (uint16_t)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
 
+// From bits to the number that they stand for, exactly; to bits rounding to nearest even once.
 float tt_f16_to_f32(uint16_t h);
 uint16_t tt_f32_to_f16(float f);
 float tt_f8e4m3fn_to_f32(uint8_t h);

@@ -178,6 +178,8 @@ static int64_t split_at(int64_t count, int64_t part, int64_t parts) {
   return count / parts * part + count % parts * part / parts;
 }
 
+// The caller does the first part itself. A pool that is busy, or a call from inside a task, costs
+// no waiting: all is done here.
 void tt_pool_run(tt_pool_t *pool, int64_t count, int64_t grain, tt_pool_fn_t fn, void *context) {
   if (count <= 0) return;
   int64_t parts = grain > 1 ? count / grain : count;

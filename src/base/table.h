@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 
+// All zero is an empty table; who owns it frees `places` (tt_free), and the entries before that.
 typedef struct tt_table_s {
   void **places;  // open addressing: a power of two of places, at most half full
   uint32_t size, count;

@@ -388,6 +388,8 @@ bool tt_capture_scalar(const tt_capture_t *c, uint32_t i, uint64_t out_bits[2]) 
   return true;
 }
 
+// Scalars that are linked to a host input may differ, all others may not: a value read in passing
+// would have become one of those.
 bool tt_capture_same(const tt_capture_t *a, const tt_capture_t *b) {
   const tt__window_t *v = a->window, *w = b->window;
   bool same = v->hash == w->hash && v->trace_count == w->trace_count &&

@@ -29,6 +29,7 @@ typedef enum tt_replicas_kind_e {
   TT_REPLICAS_BROADCAST,       // from each group's first replica
 } tt_replicas_kind_t;
 
+// One collective: who takes part, and what is done. The groups' list is borrowed for the call.
 typedef struct tt_replicas_s {
   tt_replicas_kind_t kind;
   tt_op_t op;       // of the reductions: TT_OP_ADD, ...

@@ -34,6 +34,7 @@ typedef struct tt_inferred_s {
   uint64_t mutated;
 } tt_inferred_t;
 
+// Any thread may call them; a hook may take Python's lock, which is why no lock is held then.
 typedef struct tt_eager_hooks_s {
   void *context;
   // Result metadata by PyTorch's own meta kernels, with PyTorch's own errors. Called on an instance
@@ -45,6 +46,7 @@ typedef struct tt_eager_hooks_s {
   // The innermost Python frame, "file.py:12 in step" (Debug mode); false when there is none.
   bool (*python_location)(void *context, char *buffer, size_t size);
 } tt_eager_hooks_t;
+// Copied; once, before the first call.
 void tt_eager_install(const tt_eager_hooks_t *hooks);
 
 // --- devices -------------------------------------------------------------------------------------
@@ -59,6 +61,7 @@ tt_status_t tt_eager_synchronize(int device)
     TT_MUST_USE;                                     // flush all its windows, wait, report errors
 tt_status_t tt_eager_flush(int device) TT_MUST_USE;  // flush only
 
+// The process's, for all devices and threads. TORCHTPU_EAGER_MODE until one is set.
 tt_eager_mode_t tt_eager_mode(void);
 tt_status_t tt_eager_set_mode(tt_eager_mode_t mode) TT_MUST_USE;  // flushes first
 void tt_eager_set_check_finite(bool on);                          // Debug: NaN/Inf after each op
@@ -87,6 +90,7 @@ typedef struct tt_out_s {
   int64_t offset;
 } tt_out_t;
 
+// What a call returns; the callee fills it, the caller ends it with tt_outs_deinit.
 typedef struct tt_outs_s {
   struct tt__instance_s *instance;  // retained: the metadata is its; NULL: none
   uint32_t count;
@@ -148,6 +152,7 @@ tt_status_t tt_capture_print(tt_capture_t *capture, char **out_text, size_t *out
 void tt_capture_destroy(tt_capture_t *capture);  // also before its end; NULL-safe
 
 #define TT_CAPTURE_FRESH UINT32_MAX
+// A captured output as a tensor: its metadata, and the storage that it is over.
 typedef struct tt_capture_output_s {
   tt_out_meta_t meta;
   int64_t offset;
@@ -156,6 +161,7 @@ typedef struct tt_capture_output_s {
   bool same;         // it is that input itself
 } tt_capture_output_t;
 
+// What one run gave; filled by tt_programs_run, ended with tt_program_run_deinit.
 typedef struct tt_program_run_s {
   uint32_t program;  // its number: in the order of tt_programs_add
   uint32_t output_count, storage_count;
@@ -199,6 +205,8 @@ void tt_stream_set_current(int device, int64_t stream);
 tt_status_t tt_stream_synchronize(int device, int64_t stream) TT_MUST_USE;
 bool tt_stream_query(int device, int64_t stream);
 
+// A moment of a stream, recorded as often as wanted; thread-compatible. One that was never recorded
+// is done. elapsed_ms wants both recorded, on one device, and waits for them.
 typedef struct tt_event_s tt_event_t;
 tt_status_t tt_event_create(int device, tt_event_t **out_event) TT_MUST_USE;
 void tt_event_destroy(tt_event_t *event);
@@ -209,6 +217,7 @@ tt_status_t tt_event_synchronize(tt_event_t *event) TT_MUST_USE;
 tt_status_t tt_event_elapsed_ms(tt_event_t *start, tt_event_t *end, double *out_ms) TT_MUST_USE;
 
 // --- statistics ----------------------------------------------------------------------------------
+// Counts since the process started, all devices together.
 typedef struct tt_eager_stats_s {
   int64_t instances, programs_compiled, program_hits, windows_flushed, window_hits, ops_recorded,
       ops_submitted, compile_ns;

@@ -59,6 +59,8 @@ static inline bool put_slot(tt__frame_t *f, tt_storage_t *s) {
   return true;
 }
 
+// Of a 0-d CPU tensor the key has no value, which is a run-time input. A storage goes in as its
+// slot's number, so that calls over other storages that alias in the same way are equal.
 static inline bool put_tensor(tt__frame_t *f, const tt_tensor_t *t) {
   if (__builtin_expect(t->rank == TT_NO_TENSOR, 0)) {
     if (!room(f, 1)) return false;
@@ -92,6 +94,7 @@ static uint64_t double_bits(double d) {
 // Of a run-time number the key has only the kind and whether it is exactly 0 or 1.
 static inline uint64_t zero_or_one(double d) { return d == 0 ? 1 : d == 1 ? 2 : 0; }
 
+// `scalar`: the schema says Scalar, whose integers are run-time values; other integers are static.
 static inline void put_number(tt__frame_t *f, uint8_t kind, uint32_t scalar, const void *payload) {
   bool fixed = (f->op->flags & TT_ATEN_STATIC_SCALARS) != 0;
   double d[2];

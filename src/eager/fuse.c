@@ -148,6 +148,8 @@ static tt_status_t lower_op(builder_t *B, const step_t *s) {
   return status ? tt_status_annotate(status, "%s", n->name) : status;
 }
 
+// Outputs are the live values in the order of their numbers, then the check number where anything
+// is checked: what hand_out in window.c counts on.
 static tt_status_t lower_window(builder_t *B, uint32_t *out_outputs) {
   tt__window_t *w = B->w;
   tt_arena_t *arena = &B->graph->arena;

@@ -142,12 +142,14 @@ typedef enum tt__input_kind_e {
   TT__INPUT_OFFSET,
 } tt__input_kind_t;
 
+// One input of an instance's lowering, in the order in which it first asked for them.
 typedef struct tt__input_s {
   uint8_t kind, dtype;
   uint16_t arg;
   uint32_t index;
 } tt__input_t;
 
+// One output of its program: a new value of a slot that the call writes, or a fresh storage's.
 typedef struct tt__output_s {
   uint32_t slot;    // the slot that gets the value, or TT__FRESH
   uint32_t result;  // TT__FRESH: which result
@@ -158,14 +160,16 @@ typedef struct tt__output_s {
 #define TT__FRESH UINT32_MAX
 #define TT__NO_INPUT UINT32_MAX
 
+// What to raise where a program's check number names it (tt__emit_checks).
 typedef struct tt__check_s {
   tt_code_t code;
   const char *op_name, *message;  // owned by who owns the list
 } tt__check_t;
 
+// An instance has one program for each set of inputs that a call lets it overwrite.
 typedef struct tt__program_s {
   tt_executable_t *executable;
-  uint64_t donated;  // one bit an output
+  uint64_t donated;  // bit o: output o takes its input's memory; the last bit stands for the rest
 } tt__program_t;
 
 // One op with one set of static facts. Immutable once in the cache, but for its programs.

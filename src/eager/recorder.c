@@ -197,6 +197,9 @@ static tt_status_t find_instance(tt__frame_t *frame, tt__instance_t **out_instan
   }
 }
 
+// The results' storages are there before anything is recorded, so that a failure takes back all of
+// them. What could not be recorded has told its error here: it is not told again at the next
+// synchronisation.
 static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
                                  tt__instance_t **out_instance) {
   TT_RETURN_IF_ERROR(find_instance(frame, out_instance));
@@ -225,6 +228,7 @@ static tt_status_t record_locked(tt__frame_t *frame, tt_outs_t *outs,
   return s;
 }
 
+// The hot path of every op: before the lock there are only loads of flags that hardly ever change.
 tt_status_t tt__record(const tt_call_t *call, tt_outs_t *outs) {
   outs->count = 0;
   outs->items = outs->inline_items;

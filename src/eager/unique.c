@@ -95,6 +95,8 @@ typedef struct groups_s {
   int64_t *firsts, *inverse, *counts;  // rows; group of each row; rows of each group
 } groups_t;
 
+// Equal neighbours are a group, in sorted order or (unique_consecutive) as they stand. One
+// allocation, which `firsts` begins.
 static tt_status_t find_groups(rows_t *r, bool sorted, groups_t *out) {
   size_t size = (size_t)(r->count ? r->count : 1) * sizeof(int64_t);
   int64_t *memory = tt_alloc(5 * size);
@@ -176,6 +178,7 @@ static void move_first(const tt_tensor_t *t, int64_t dim, int64_t *sizes, int64_
   out->strides = strides;
 }
 
+// Rows are compared as words: order_words turns the values' bits into integers of the same order.
 static tt_status_t unique(const tt_call_t *call, const unique_t *u, tt_outs_t *outs) {
   tt_dtype_t type = host_type((tt_dtype_t)u->self->dtype);
   if (type == TT_DTYPE_NONE) return tt__host_unsupported(call, "complex values");

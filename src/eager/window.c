@@ -132,6 +132,8 @@ static void note_host(tt__window_t *w, const tt__input_t *input, const tt_call_t
   if (host != UINT32_MAX) w->links[w->link_count++] = (tt__link_t){w->scalar_count, host};
 }
 
+// The op's words and their hash; its run-time numbers go beside the trace, so that they are no part
+// of what a program is found by.
 static void write_trace(tt__window_t *w, const tt__frame_t *frame, tt__instance_t *n) {
   uint64_t seed = 0, offset = 0, hash = tt_hash_word(w->hash, n->id);
   uint32_t *words = w->trace + w->trace_count;

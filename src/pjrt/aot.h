@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 
+// All borrowed for the call.
 typedef struct tt_aot_request_s {
   const char *plugin;    // as tt_client_create takes it
   const char *topology;  // "v5e:2x2", "v4:2x2x1", "v6e:1x1", "tpu7x:1x1x1", ...
@@ -24,6 +25,7 @@ typedef struct tt_aot_request_s {
 } tt_aot_request_t;
 
 #define TT_AOT_UNKNOWN (-1)
+// What the compiler said of the program that it accepted.
 typedef struct tt_aot_report_s {
   char kind[64];      // of the topology's devices
   char version[256];  // of the plugin, its first line

@@ -21,6 +21,7 @@ tt_status_t tt_client_create(const char *plugin, tt_client_t **out_client) TT_MU
 void tt_client_destroy(tt_client_t *client);
 
 const char *tt_client_platform(const tt_client_t *client);  // "softtpu", "cpu", "tpu"
+// What the plugin says of itself, of any number of lines. Borrowed, as all names here.
 const char *tt_client_platform_version(const tt_client_t *client);
 bool tt_client_is_soft(const tt_client_t *client);
 // The software TPU's matrix kernels from now on (see softtpu/library.h); other plugins have theirs.

@@ -292,6 +292,8 @@ static void uncount_donated(const tt_executable_t *executable, const tt_input_t 
   }
 }
 
+// One block for all tables of the call. The lock is held to the call's end, since a cached scalar
+// may be replaced by another call's as soon as it is given up.
 static tt_status_t execute_foreign(tt_executable_t *executable, uint32_t device,
                                    const tt_input_t *inputs, uint32_t count,
                                    tt_buffer_t **buffers) {

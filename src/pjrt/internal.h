@@ -43,6 +43,8 @@ typedef struct tt_fence_s {
   const tt_plugin_t *plugin;
 } tt_fence_t;
 
+// Foreign plugins take no scalars in a call: each is uploaded once and kept, a few a device, the
+// place told by its hash.
 #define TT_SCALAR_CACHE 64
 typedef struct tt_scalar_s {
   uint8_t dtype;
@@ -50,6 +52,7 @@ typedef struct tt_scalar_s {
   void *buffer;  // NULL: empty
 } tt_scalar_t;
 
+// An addressable device, by its ordinal in this process.
 typedef struct tt_client_device_s {
   void *handle;
   char *kind;
@@ -90,6 +93,7 @@ struct tt_buffer_s {
 static inline void tt__client_retain(tt_client_t *client) {
   atomic_fetch_add_explicit(&client->refs, 1, memory_order_relaxed);
 }
+// INVALID_ARGUMENT where there is no such device.
 tt_status_t tt__client_check_device(const tt_client_t *client, uint32_t device) TT_MUST_USE;
 
 // A buffer around a plugin's handle, which may be set later.
@@ -99,6 +103,7 @@ void tt__buffer_unwrap(tt_buffer_t *buffer);  // frees one without a handle
 void tt__buffer_count(tt_buffer_t *buffer);
 void tt__buffer_uncount(tt_buffer_t *buffer);
 
+// Pending; NULL without memory. Thread-safe, refcounted.
 tt_fence_t *tt__fence_create(const tt_plugin_t *plugin) TT_MUST_USE;
 void tt__fence_release(tt_fence_t *fence);  // NULL-safe
 // Follows a plugin's event, which it consumes.
@@ -118,6 +123,7 @@ typedef struct tt_compile_options_s {
 tt_status_t tt__options_encode(const tt_compile_options_t *options, char **out_bytes,
                                size_t *out_size) TT_MUST_USE;
 
+// The interface's number of a dtype.
 tt_pjrt_type_t tt__type_number(tt_dtype_t dtype);
 
 #endif  // TT_PJRT_INTERNAL_H_

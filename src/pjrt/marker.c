@@ -69,6 +69,7 @@ struct tt_marker_s {
   int64_t created;
 };
 
+// On other plugins a device runs in order, so its last execution's fence stands for all before it.
 tt_status_t tt_marker_create(tt_client_t *client, uint32_t device, tt_marker_t **out_marker) {
   *out_marker = NULL;
   TT_RETURN_IF_ERROR(tt__client_check_device(client, device));

@@ -23,6 +23,7 @@ typedef struct tt_device_s {
   tt_queue_event_t *failure;  // the first failed run that nobody has been told of; may be NULL
 } tt_device_t;
 
+// `memory_limit` in bytes. Starts no thread: the queue's starts with its first task.
 tt_status_t tt_device_init(tt_device_t *device, uint32_t ordinal, int64_t memory_limit) TT_MUST_USE;
 void tt_device_deinit(tt_device_t *device);  // finishes pending work first
 // Fails in a child of fork: the threads that do the work are not there, and locks may be held by

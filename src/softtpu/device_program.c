@@ -45,6 +45,7 @@ static void fill_tables(tt_program_t *program, const tt_graph_t *graph) {
   }
 }
 
+// The environment is looked at for each program, so that a test may change the engine.
 tt_status_t tt_program_create(const tt_graph_t *graph, bool keep_graph,
                               tt_program_t **out_program) {
   *out_program = NULL;

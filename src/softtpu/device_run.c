@@ -308,6 +308,8 @@ static void undo(run_task_t *task, const tt_operand_t *inputs, tt_array_t **outp
   free_arena(&task->run);
 }
 
+// Nothing is final before the push has succeeded: donations and the outputs' events are commit's,
+// which cannot fail.
 static tt_status_t execute_queued(tt_device_t *device, tt_program_t *program,
                                   const tt_operand_t *inputs, tt_array_t **outputs,
                                   tt_queue_event_t **out_done) {
@@ -454,6 +456,7 @@ static void run_member(tt_task_t *base) {
   finish_task(task, status, true);
 }
 
+// A group belongs to its members: the last to finish frees it.
 static group_t *make_group(tt_device_t *const *devices, uint32_t count, tt_program_t *program) {
   group_t *group = tt_alloc_zeroed(sizeof *group + sizeof(run_task_t *) * count);
   tt_queue_event_t *finished = tt_queue_event_create();

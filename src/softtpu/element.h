@@ -16,6 +16,7 @@ typedef enum tt_wide_e {
   TT_WIDE_COMPLEX,   // two doubles
 } tt_wide_t;
 
+// The wide kind of complex numbers, c64 and c128.
 typedef struct tt_complex_s {
   double re, im;
 } tt_complex_t;

@@ -40,6 +40,7 @@ typedef struct tt_memory_s {
   tt_memory_list_t free_lists[TT_MEMORY_CLASSES];
 } tt_memory_t;
 
+// `completed` is looked at whenever a block is to be recycled and must outlive the memory.
 void tt_memory_init(tt_memory_t *memory, uint32_t device, int64_t limit,
                     const _Atomic uint64_t *completed);
 void tt_memory_deinit(tt_memory_t *memory);  // frees what is cached

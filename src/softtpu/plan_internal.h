@@ -93,6 +93,7 @@ typedef enum tt__role_e {
   TT__ROLE_INLINE,  // recomputed by each reader: views, constants, iota, cheap arithmetic
 } tt__role_t;
 
+// What planning knows of one value of the graph, by its number; dies with the planner.
 typedef struct tt__value_s {
   uint8_t role;
   bool stored;    // must be in memory
@@ -197,7 +198,6 @@ tt_status_t tt__plan_sort_step(tt__planner_t *p, const tt_node_t *node,
                                tt__step_t **out_step) TT_MUST_USE;
 tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
-
 tt_status_t tt__plan_reduce_step(tt__planner_t *p, const tt_node_t *node,
                                  tt__step_t **out_step) TT_MUST_USE;
 tt_status_t tt__plan_arg_step(tt__planner_t *p, const tt_node_t *node,

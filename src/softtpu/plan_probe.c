@@ -194,6 +194,9 @@ static bool keeps_best(tt_dtype_t dtype, tt_dtype_t index, bool largest, int cou
   return true;
 }
 
+// There are many ways to write "keep the better value and, of equals, the lower index". Instead of
+// matching forms the body is run on all pairs of sample values, NaN and infinities among them, with
+// all orders of indices: what keeps the right one every time is such a reduction.
 tt_status_t tt__probe_arg_reduce(tt__planner_t *p, const tt_node_t *n, bool *out_matches,
                                  bool *out_largest) {
   const tt_block_t *block = n->regions[0];

@@ -160,6 +160,7 @@ static void find_scan(window_t *w, const int64_t *high) {
   for (uint32_t d = along + 1; d < w->rank; d++) w->inner *= w->in[d];
 }
 
+// No step for what has no kernel: several operands, dilated operands, bodies that are not one op.
 tt_status_t tt__plan_window_step(tt__planner_t *p, const tt_node_t *n, tt__step_t **out_step) {
   if (n->op != TT_OP_REDUCE_WINDOW || n->operand_count != 2) return TT_OK_STATUS;
   const tt_type_t *x = tt_graph_type(p->graph, n->operands[0]);

@@ -30,6 +30,7 @@ typedef struct tt_queue_s {
   pthread_t thread;
 } tt_queue_t;
 
+// `mutex` is the owner's, borrowed; every function says whether it wants it held.
 void tt_queue_init(tt_queue_t *queue, pthread_mutex_t *mutex);
 // Runs what is left, ends the thread. Call without the mutex.
 void tt_queue_deinit(tt_queue_t *queue);

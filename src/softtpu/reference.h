@@ -43,6 +43,7 @@ typedef struct tt_reference_env_s {
   struct tt__ref_state_s *state;  // private
 } tt_reference_env_t;
 
+// Caller destroys; the graph is borrowed.
 tt_status_t tt_reference_env_create(const tt_graph_t *graph,
                                     tt_reference_env_t **out_env) TT_MUST_USE;
 void tt_reference_env_destroy(tt_reference_env_t *env);  // NULL-safe

@@ -94,6 +94,8 @@ typedef struct side_s {
   int64_t batch, free, contract;
 } side_t;
 
+// Places are counted out beforehand: the free dimensions come before the contracting ones on the
+// left and after them on the right.
 static void side_init(const tt_node_t *node, const tt_type_t *type, bool is_left, side_t *side) {
   tt_attr_key_t batch_key =
       is_left ? TT_ATTR_LHS_BATCHING_DIMENSIONS : TT_ATTR_RHS_BATCHING_DIMENSIONS;

@@ -20,6 +20,8 @@ typedef struct tt__ref_state_s {
   uint64_t rng_counter;  // numbers drawn by `rng` so far
 } tt__ref_state_t;
 
+// One node on one device: what a kernel gets. Operands and results are dense row-major arrays in
+// their types; results are allocated and do not overlap operands.
 typedef struct tt__ref_call_s {
   tt__ref_state_t *state;
   uint32_t device;
@@ -153,6 +155,8 @@ struct tt__ref_lane_s {
   int64_t parameter[2];  // compare: direction; reduce_precision: exponent and mantissa bits
 };
 
+// Whether the node is elementwise over types that lanes have, and makes it ready. `out_lane`
+// borrows nothing and may be kept with a plan.
 bool tt__ref_lane_can(const tt_node_t *node);
 tt_status_t tt__ref_lane_prepare(const tt_graph_t *graph, const tt_node_t *node,
                                  tt__ref_lane_t *out_lane) TT_MUST_USE;

@@ -73,6 +73,8 @@ typedef struct sort_s {
   int64_t *positions;  // [2 * length]
 } sort_t;
 
+// Positions are sorted, then all operands are laid out by them: the body compares, nothing is moved
+// but once.
 static tt_status_t sort_line(const tt__ref_call_t *call, sort_t *s, int64_t base) {
   order_t *order = &s->order;
   for (uint32_t i = 0; i < order->count; i++) {

@@ -273,6 +273,8 @@ static void arrange(tt__build_t *b, tt__tile_t *t) {
   for (uint32_t i = 0; i < b->leaf_count; i++) b->leaves[i].last = b->regs[b->leaves[i].reg].last;
 }
 
+// Dimensions merge first, since what is dense depends on it; then registers get slots, which
+// decides how many points a tile has.
 tt__tile_t *tt__tile_finish(tt__build_t *b) {
   tt_arena_t *arena = b->p->arena;
   tt__tile_t *t = tt_arena_zeroed(arena, sizeof *t);

@@ -98,6 +98,7 @@ static bool view_reshape(tt__build_t *b, const tt_node_t *n, const tt__view_t *v
   return true;
 }
 
+// Only a reshape can fail: where its view of the operand would not be affine.
 bool tt__tile_view(tt__build_t *b, const tt_node_t *n, const tt__view_t *view, tt__view_t *out) {
   memset(out, 0, sizeof *out);
   out->rank = view->rank;

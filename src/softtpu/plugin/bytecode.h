@@ -32,6 +32,7 @@ typedef struct tt__entry_s {
   tt__cursor_t data;
 } tt__entry_t;
 
+// An op of the program's own table: which dialect's, and its name there.
 typedef struct tt__op_name_s {
   uint32_t dialect;
   tt_slice_t name;
@@ -59,7 +60,10 @@ tt__cursor_t tt__cursor_take(tt__cursor_t *c, uint64_t size);
 // The next section: its number, and its data.
 uint64_t tt__cursor_section(tt__cursor_t *c, const unsigned char *start, tt__cursor_t *out_data);
 
+// Reads the tables and finds the program; attributes and types stay encoded. The arena is the
+// caller's: initialised before, freed after, failure or not.
 tt_status_t tt__bytecode_read(tt__bytecode_t *b, const char *code, size_t size) TT_MUST_USE;
+// INVALID_ARGUMENT, naming what is malformed.
 tt_status_t tt__bytecode_broken(const char *what) TT_MUST_USE;
 
 #endif  // TT_SOFTTPU_PLUGIN_BYTECODE_H_
