@@ -145,6 +145,25 @@ def test_zeros_for_no_gradient() -> None:
     assert name in other.without_added_zeros(zeros)
 
 
+class Traced(torch.nn.Module):
+    """Another model where Dynamo traces it, on any device; if told so, wrong on tpu besides."""
+
+    def __init__(self, wrong: bool) -> None:
+        super().__init__()
+        self.wrong = wrong
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = x * 2 if torch.compiler.is_compiling() else x * 3
+        return y + 5 if self.wrong and x.is_tpu else y
+
+
+def test_other_values_of_a_trace() -> None:
+    """What Dynamo makes of a model on the CPU too is told apart from what tpu makes of it."""
+    for wrong, status in ((False, "untraced"), (True, "differs")):
+        reference = check.Reference(Traced(wrong), {"x": torch.ones(2)})
+        assert check.check(reference, "compiled")["status"] == status
+
+
 class Draws(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = x * torch.randn(4, device=x.device) + torch.rand_like(x)
@@ -203,6 +222,26 @@ def test_gradients_that_rounding_decides() -> None:
     assert check.compare(reference.want, other)
     assert reference.problems(other) == []
     assert reference.problems({**other, "gradient of weight": torch.full((3,), 9.0)})
+
+
+class Sums(torch.nn.Module):
+    """Right in float64; in float32 its first result is off, on the CPU the second is, as much."""
+
+    def forward(self, x: torch.Tensor) -> dict:
+        off = 0.003 if x.dtype == torch.float32 else 0.0
+        return {"a": x + off * x.is_tpu, "b": x + off * x.is_cpu}
+
+
+class Wrong(Sums):
+    def forward(self, x: torch.Tensor) -> dict:
+        return {n: t + 0.003 * x.is_tpu for n, t in super().forward(x).items()}
+
+
+def test_errors_elsewhere() -> None:
+    """An error as large as the CPU's own, of another tensor, is rounding if float64 is right."""
+    for model, status in ((Sums(), "equal"), (Wrong(), "differs")):
+        answer = check.check(check.Reference(model, {"x": torch.ones(2)}), "strict")
+        assert answer["status"] == status, answer
 
 
 def test_choice() -> None:
