@@ -1,5 +1,6 @@
 #include "process_group.hpp"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
@@ -11,6 +12,7 @@
 #include <torch/csrc/Exceptions.h>
 #include <torch/csrc/utils/pybind.h>
 #include <torch/library.h>
+#include <unistd.h>
 
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -29,13 +31,27 @@ using c10::intrusive_ptr;
 using std::vector;
 using Works = vector<tt_work_t *>;
 
+// Runs Python's signal handlers, in the thread that Ctrl-C is for, and keeps what they raise.
+tt_status_t run_signal_handlers() {
+  if (gettid() != getpid()) return TT_OK_STATUS;
+  py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() == 0) return TT_OK_STATUS;
+  return tt::status_from_exception(std::make_exception_ptr(py::error_already_set()));
+}
+
+// Whether somebody stopped waiting for a group's work because of a signal.
+using Interrupted = std::shared_ptr<std::atomic<bool>>;
+
 // One job, or the jobs between startCoalescing and endCoalescing.
 class TpuWork : public c10d::Work {
  public:
   // `title`: the profiler's event, from now to the end that somebody waits for; NULL: none.
-  TpuWork(int rank, c10d::OpType op, Works works, vector<Tensor> outputs,
+  TpuWork(int rank, c10d::OpType op, Works works, vector<Tensor> outputs, Interrupted interrupted,
           const char *title = nullptr, const vector<Tensor> &inputs = {})
-      : Work(rank, op, title, inputs), works_(std::move(works)), outputs_(std::move(outputs)) {}
+      : Work(rank, op, title, inputs),
+        works_(std::move(works)),
+        outputs_(std::move(outputs)),
+        interrupted_(std::move(interrupted)) {}
   ~TpuWork() override {
     for (auto *work : works_) tt_work_release(work);
   }
@@ -46,19 +62,28 @@ class TpuWork : public c10d::Work {
     for (auto *work : works_) {
       if (!tt_work_is_done(work)) continue;
       try {
-        TT_CALL(tt_work_wait(work, 0));
+        TT_CALL(tt_work_wait(work, 0, nullptr));
       } catch (...) {
         return std::current_exception();
       }
     }
     return nullptr;
   }
-  int sourceRank() const override { return static_cast<int>(tt_work_source(works_.front())); }
+  int sourceRank() const override {
+    bool received = opType_ == c10d::OpType::RECV || opType_ == c10d::OpType::RECVANYSOURCE;
+    return received ? static_cast<int>(tt_work_source(works_.front())) : Work::sourceRank();
+  }
   vector<Tensor> result() override { return outputs_; }
   void synchronize() override { wait(kNoTimeout); }
   bool wait(std::chrono::milliseconds timeout) override {
-    for (auto *work : works_)
-      TT_CALL(tt_work_wait(work, static_cast<double>(timeout.count()) * 1e-3));
+    try {
+      for (auto *work : works_)
+        TT_CALL(
+            tt_work_wait(work, static_cast<double>(timeout.count()) * 1e-3, run_signal_handlers));
+    } catch (const py::error_already_set &) {
+      *interrupted_ = true;
+      throw;
+    }
     if (auto end = std::exchange(recordFunctionEndCallback_, nullptr)) end();
     return true;
   }
@@ -102,6 +127,7 @@ class TpuWork : public c10d::Work {
 
   Works works_;
   vector<Tensor> outputs_;
+  Interrupted interrupted_;
   intrusive_ptr<c10::ivalue::Future> future_;  // a job calls back once
 };
 
@@ -152,6 +178,7 @@ tt_status_t store_publish(void *context, const char *key, const void *data, size
                     [&](c10d::Store &s) { s.set(key, vector<uint8_t>(bytes, bytes + size)); });
 }
 tt_status_t store_look(void *context, const char *key, void *data, size_t size, bool *out_there) {
+  TT_RETURN_IF_ERROR(run_signal_handlers());
   return store_call(context, [&](c10d::Store &s) {
     *out_there = s.check({key});
     if (!*out_there) return;
@@ -192,7 +219,7 @@ class TpuDist : public c10d::Backend {
                                     static_cast<uint32_t>(size), timeout_s, tt::link_create, link,
                                     &group_));
   }
-  ~TpuDist() override { tt_process_group_destroy(group_); }
+  ~TpuDist() override { end(group_); }
 
   const std::string getBackendName() const override { return "tpu_dist"; }
   void setTimeout(std::chrono::milliseconds timeout) override {
@@ -205,7 +232,7 @@ class TpuDist : public c10d::Backend {
   }
   void shutdown() override {
     std::lock_guard<std::mutex> lock(mutex_);
-    tt_process_group_destroy(std::exchange(group_, nullptr));
+    end(std::exchange(group_, nullptr));
   }
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -219,7 +246,7 @@ class TpuDist : public c10d::Backend {
   intrusive_ptr<c10d::Work> endCoalescing() override {
     coalescing_ = false;
     return c10::make_intrusive<TpuWork>(rank_, c10d::OpType::COALESCED, std::move(coalesced_),
-                                        std::move(coalesced_outputs_));
+                                        std::move(coalesced_outputs_), interrupted_);
   }
 
   intrusive_ptr<c10d::Work> broadcast(vector<Tensor> &tensors,
@@ -241,7 +268,8 @@ class TpuDist : public c10d::Backend {
   intrusive_ptr<c10d::Work> allreduce_sparse(vector<Tensor> &tensors,
                                              const c10d::AllreduceOptions &o) override {
     for (auto &t : tensors) t.copy_(sum_of_all(t, o));
-    return c10::make_intrusive<TpuWork>(rank_, c10d::OpType::_ALLREDUCE_SPARSE, Works{}, tensors);
+    return c10::make_intrusive<TpuWork>(rank_, c10d::OpType::_ALLREDUCE_SPARSE, Works{}, tensors,
+                                        interrupted_);
   }
   intrusive_ptr<c10d::Work> reduce(vector<Tensor> &tensors, const c10d::ReduceOptions &o) override {
     Call call{TT_JOB_REDUCE, c10d::OpType::REDUCE, o.timeout, o.rootRank};
@@ -251,11 +279,13 @@ class TpuDist : public c10d::Backend {
   intrusive_ptr<c10d::Work> allgather(vector<vector<Tensor>> &outs, vector<Tensor> &ins,
                                       const c10d::AllgatherOptions &o) override {
     one_a_rank("all_gather", outs.at(0));
+    overwrite(outs[0]);
     return submit({TT_JOB_ALL_GATHER, c10d::OpType::ALLGATHER, o.timeout}, ins, outs.at(0),
                   outs.at(0));
   }
   intrusive_ptr<c10d::Work> _allgather_base(Tensor &out, Tensor &in,
                                             const c10d::AllgatherOptions &o) override {
+    overwrite({out});
     return submit({TT_JOB_ALL_GATHER, c10d::OpType::_ALLGATHER_BASE, o.timeout}, {in}, {out},
                   {out});
   }
@@ -277,6 +307,7 @@ class TpuDist : public c10d::Backend {
                                    const c10d::GatherOptions &o) override {
     vector<Tensor> out = outs.empty() ? vector<Tensor>{} : outs.at(0);
     if (rank_ == o.rootRank) one_a_rank("gather", out);
+    overwrite(out);
     return submit({TT_JOB_GATHER, c10d::OpType::GATHER, o.timeout, o.rootRank}, ins, out, out);
   }
   intrusive_ptr<c10d::Work> scatter(vector<Tensor> &outs, vector<vector<Tensor>> &ins,
@@ -290,6 +321,7 @@ class TpuDist : public c10d::Backend {
     Call call{TT_JOB_REDUCE_SCATTER, c10d::OpType::REDUCE_SCATTER, o.timeout};
     vector<Tensor> in = ins.at(0);
     one_a_rank("reduce_scatter", in);
+    overwrite(outs);
     call.op = premultiplied(o.reduceOp, in, false);
     return submit(call, in, outs, outs);
   }
@@ -297,6 +329,7 @@ class TpuDist : public c10d::Backend {
                                                  const c10d::ReduceScatterOptions &o) override {
     Call call{TT_JOB_REDUCE_SCATTER, c10d::OpType::_REDUCE_SCATTER_BASE, o.timeout};
     vector<Tensor> ins{in};
+    overwrite({out});
     call.op = premultiplied(o.reduceOp, ins, false);
     return submit(call, ins, {out}, {out});
   }
@@ -309,6 +342,11 @@ class TpuDist : public c10d::Backend {
                                           vector<int64_t> &in_splits,
                                           const c10d::AllToAllOptions &o) override {
     Call call{TT_JOB_ALL_TO_ALL, c10d::OpType::ALLTOALL_BASE, o.timeout};
+    for (const auto *splits : {&in_splits, &out_splits}) {
+      TORCH_CHECK(splits->empty() || splits->size() == static_cast<size_t>(size_),
+                  "tpu_dist: all_to_all: Number of tensor splits not equal to group size: ",
+                  splits->size(), " splits for ", size_, " ranks");
+    }
     call.in_splits = &in_splits;
     call.out_splits = &out_splits;
     return submit(call, {in}, {out}, {out});
@@ -317,6 +355,7 @@ class TpuDist : public c10d::Backend {
                                      const c10d::AllToAllOptions &o) override {
     one_a_rank("all_to_all", ins);
     one_a_rank("all_to_all", outs);
+    overwrite(outs);
     return submit({TT_JOB_ALL_TO_ALL, c10d::OpType::ALLTOALL, o.timeout}, ins, outs, outs);
   }
   intrusive_ptr<c10d::Work> send(vector<Tensor> &tensors, int to, int tag) override {
@@ -356,6 +395,23 @@ class TpuDist : public c10d::Backend {
   void one_a_rank(const char *what, const vector<Tensor> &list) const {
     TORCH_CHECK(static_cast<int>(list.size()) == size_, "tpu_dist: ", what, ": ", list.size(),
                 " tensors given for ", size_, " ranks");
+  }
+
+  // What autograd and its users expect of an operation that writes to these.
+  static void overwrite(const vector<Tensor> &outs) {
+    for (const auto &t : outs) {
+      TORCH_CHECK(!(t.requires_grad() && t.is_leaf() && c10::GradMode::is_enabled()),
+                  "a leaf Variable that requires grad is being used in an in-place operation.");
+      at::assert_no_internal_overlap(t);
+    }
+    for (const auto &t : outs)
+      if (!t.is_inference()) t.unsafeGetTensorImpl()->bump_version();
+  }
+
+  // Work that nobody waits for any longer must not hold up the end.
+  void end(tt_process_group_t *group) {
+    if (group && *interrupted_) tt_process_group_abort(group);
+    tt_process_group_destroy(group);
   }
 
   // One tensor a rank of what each rank's `in` is; their sizes may differ.
@@ -447,7 +503,7 @@ class TpuDist : public c10d::Backend {
       coalesced_outputs_.insert(coalesced_outputs_.end(), results.begin(), results.end());
     }
     return c10::make_intrusive<TpuWork>(rank_, call.type, Works{work}, std::move(results),
-                                        event_title(call.kind), ins);
+                                        interrupted_, event_title(call.kind), ins);
   }
 
   // Several calls behind one work.
@@ -460,6 +516,7 @@ class TpuDist : public c10d::Backend {
     return outer && last ? last : endCoalescing();
   }
 
+  const Interrupted interrupted_ = std::make_shared<std::atomic<bool>>(false);
   std::mutex mutex_;                     // guards what follows
   tt_process_group_t *group_ = nullptr;  // until the shutdown
   uint64_t sequence_ = 0;

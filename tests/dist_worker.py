@@ -9,7 +9,9 @@ import datetime
 import functools
 import json
 import os
+import signal
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -563,6 +565,71 @@ def async_work(rank: int, size: int) -> None:
         same(m, torch.full((2,), float(i * size)))
 
 
+@case(modes=("strict",))
+def what_autograd_saved(rank: int, size: int) -> None:
+    """A collective that overwrites what a backward needs is an error there, as elsewhere."""
+    x = torch.ones(2, device="tpu", requires_grad=True)
+    whole = torch.ones(2 * size, device="tpu")
+    for call in (
+        lambda out: dist.all_gather([out] * size, x.detach()),
+        lambda out: dist.reduce_scatter_tensor(out, whole),
+        lambda out: dist.all_to_all([out, *[out + 0] * (size - 1)], [x.detach()] * size),
+    ):
+        saved = torch.ones(2, device="tpu")
+        y = (x * saved).sum()
+        call(saved)
+        assert "modified by an inplace operation" in message_of(y.backward)
+
+
+@case(modes=("strict",))
+def source_of_no_message(rank: int, size: int) -> None:
+    sparse = torch.eye(2).to_sparse().to("tpu")
+    for t in (torch.ones(2, device="tpu"), sparse):
+        work = dist.all_reduce(t, async_op=True)
+        work.wait()
+        assert "recv" in message_of(work._source_rank)
+
+
+@case(modes=("strict",))
+def interrupted(rank: int, size: int) -> None:
+    """Ctrl-C ends any wait for a rank that does not come, and the group can be given up at once."""
+    calls = (
+        lambda group: dist.all_reduce(torch.ones(2, device="tpu"), group=group),
+        lambda group: dist.recv(torch.ones(2, device="tpu"), group=group, group_src=1),
+        lambda group: dist.barrier(group=group, async_op=True).wait(),
+    )
+    for call in calls:
+        group = private_group(60)
+        if rank == 0:
+            interrupt_soon(lambda: call(group))  # noqa: B023
+        dist.barrier()
+        start = time.monotonic()
+        dist.destroy_process_group(group)
+        assert time.monotonic() - start < 20
+    if rank == 0:
+        options = {"rank": 0, "size": 2, "timeout": datetime.timedelta(seconds=60)}
+        with tempfile.NamedTemporaryFile() as file:
+            store = dist.FileStore(file.name, 2)
+            interrupt_soon(lambda: lonely_group(store, **options))
+
+
+def lonely_group(store: dist.Store, rank: int, size: int, timeout: datetime.timedelta) -> None:
+    from torchtpu import _C
+
+    _C.process_group_create(store, rank, size, timeout.total_seconds(), [], 0, None)
+
+
+def interrupt_soon(call: Callable[[], object]) -> None:
+    start = time.monotonic()
+    threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        call()
+    except KeyboardInterrupt:
+        assert time.monotonic() - start < 20
+    else:
+        raise AssertionError("not interrupted")
+
+
 @case()
 def async_reads_at_submission(rank: int, size: int) -> None:
     """The input is the value at the call, whatever is written to the tensor later."""
@@ -707,6 +774,24 @@ def refused(rank: int, size: int) -> None:
             [torch.empty(2, device="tpu") for _ in range(size + 1)], torch.ones(2, device="tpu")
         ),
     }
+    t = torch.ones(size, device="tpu")
+    for wrong in (-1, size):
+        for call in (
+            lambda: dist.broadcast(t, wrong),  # noqa: B023
+            lambda: dist.reduce(t, wrong),  # noqa: B023
+            lambda: dist.send(t, wrong),  # noqa: B023
+            lambda: dist.recv(t, wrong),  # noqa: B023
+        ):
+            assert f"invalid rank {wrong} in a group of {size}" in message_of(call)
+    for count in (size - 1, size + 1):
+        message = message_of(lambda: dist.all_to_all_single(t + 0, t, [size] * count, [1] * size))  # noqa: B023
+        assert "Number of tensor splits not equal to group size" in message, message
+    same_place = torch.ones(1, device="tpu").expand(size)
+    message = message_of(lambda: dist.all_gather([same_place] * size, t))
+    assert "single memory location" in message, message
+    leaf = torch.ones(size, device="tpu", requires_grad=True)
+    message = message_of(lambda: dist.all_gather([leaf] * size, t))
+    assert "leaf Variable that requires grad" in message, message
     some = torch.ones(size, device="tpu")
     uneven = [some, *(some[: k + 1] for k in range(size - 1))]
     if rank == 0:

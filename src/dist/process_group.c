@@ -178,6 +178,10 @@ static tt_status_t task_check(const task_t *task) {
                       tt_dtype_text((tt_dtype_t)side->tensor.dtype));
     }
   }
+  if (task->root >= size) {
+    return TT_ERROR(INVALID_ARGUMENT, "tpu_dist: %s: invalid rank %d in a group of %u",
+                    name_of(task->kind), (int)task->root, size);
+  }
   switch ((int)task->kind) {
     case TT_JOB_ALL_REDUCE:
     case TT_JOB_REDUCE:
@@ -191,11 +195,6 @@ static tt_status_t task_check(const task_t *task) {
       return check_parts(task, task->out_splits, task->out_count, task->ins[0].elements);
     case TT_JOB_SCATTER:
       return check_parts(task, task->in_splits, task->in_count, task->outs[0].elements);
-    case TT_JOB_SEND:
-    case TT_JOB_RECEIVE:
-      if (task->root < size) return TT_OK_STATUS;
-      return TT_ERROR(VALUE, "tpu_dist: %s: rank %u in a group of %u", name_of(task->kind),
-                      task->root, size);
     default:
       return TT_OK_STATUS;
   }

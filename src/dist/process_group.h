@@ -68,7 +68,8 @@ void tt_work_retain(tt_work_t *work);
 void tt_work_release(tt_work_t *work);
 bool tt_work_is_done(tt_work_t *work);
 // Waits for the end (timeout_s <= 0: as long as the job itself may take) and gives its status.
-tt_status_t tt_work_wait(tt_work_t *work, double timeout_s) TT_MUST_USE;
+// `pause` (NULL: none) is called several times a second meanwhile; its error ends the wait.
+tt_status_t tt_work_wait(tt_work_t *work, double timeout_s, tt_status_t (*pause)(void)) TT_MUST_USE;
 // Calls fn(context, status) once, at the end or at once; from another thread maybe. `status` is
 // borrowed.
 void tt_work_on_done(tt_work_t *work, void (*fn)(void *context, tt_status_t status), void *context);

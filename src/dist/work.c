@@ -6,6 +6,9 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "dist/meeting.h"
+
+#define PAUSE_NS 50000000
 
 struct tt_work_s {
   _Atomic uint32_t refs;
@@ -82,21 +85,26 @@ uint32_t tt_work_source(tt_work_t *work) {
   return source;
 }
 
-tt_status_t tt_work_wait(tt_work_t *work, double timeout_s) {
-  // The job's own timeout ends it; a margin on top only catches a lane that is stuck behind others.
-  double seconds = timeout_s > 0 ? timeout_s : 2 * work->timeout_s + 10;
-  struct timespec until;
-  clock_gettime(CLOCK_MONOTONIC, &until);
-  int64_t ns = until.tv_nsec + (int64_t)(seconds * 1e9);
-  until.tv_sec += ns / 1000000000;
-  until.tv_nsec = ns % 1000000000;
+static bool done_by(tt_work_t *work, int64_t until_ns) {
+  struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
   pthread_mutex_lock(&work->lock);
   int error = 0;
   while (!work->done && error != ETIMEDOUT) {
     error = pthread_cond_timedwait(&work->change, &work->lock, &until);
   }
-  tt_status_t status = work->done ? tt_status_clone(work->status)
-                                  : TT_ERROR(DEADLINE, "tpu_dist: not done within %.1f s", seconds);
+  bool done = work->done;
   pthread_mutex_unlock(&work->lock);
-  return status;
+  return done;
+}
+
+tt_status_t tt_work_wait(tt_work_t *work, double timeout_s, tt_status_t (*pause)(void)) {
+  // The job's own timeout ends it; a margin on top only catches a lane that is stuck behind others.
+  double seconds = timeout_s > 0 ? timeout_s : 2 * work->timeout_s + 10;
+  int64_t end = tt__dist_now_ns() + (int64_t)(seconds * 1e9), next = end;
+  do {
+    if (pause) next = tt__dist_now_ns() + PAUSE_NS;
+    if (done_by(work, next < end ? next : end)) return tt_status_clone(work->status);
+    if (pause) TT_RETURN_IF_ERROR(pause());
+  } while (next < end);
+  return TT_ERROR(DEADLINE, "tpu_dist: not done within %.1f s", seconds);
 }
