@@ -1,4 +1,4 @@
-// The eager engine: what the bridge calls. All functions are thread-safe.
+// The eager engine: what the bridge calls. Thread-safe, but for what is said at its type.
 //
 // A storage is a mutable slot that names its current version, an immutable value (pending in a
 // window, or a device buffer). Tensors are PyTorch's own strided metadata over a storage. An op

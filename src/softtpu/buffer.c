@@ -54,11 +54,17 @@ static bool can_write(const tt__planner_t *p, uint32_t buffer, const tt__step_t 
   return found;
 }
 
+static bool is_input(const tt__planner_t *p, const tt__buffer_t *b) {
+  return b->fixed && b->ref.base >= TT__BASE_INPUT &&
+         b->ref.base < TT__BASE_INPUT + p->plan->input_count;
+}
+
 // v moves in: from now on the buffer is busy until v's last use.
 static void occupy(tt__planner_t *p, uint32_t buffer, tt_value_t v) {
   tt__buffer_t *b = &p->buffers[buffer];
   tt__value_t *info = &p->values[v];
   info->buffer = buffer;
+  if (is_input(p, b)) p->plan->written[b->ref.base - TT__BASE_INPUT] = true;
   b->occupant = v;
   b->busy = info->last;
   if (info->last > b->end) b->end = info->last;

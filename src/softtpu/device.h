@@ -116,6 +116,7 @@ typedef struct tt_program_s {
   uint64_t cost;       // nanoseconds, the plan's own estimate
   int32_t *donations;  // [input] tt_donation_t
   int32_t *aliases;    // [output] the input whose memory it takes, or -1
+  bool *borrows;       // [input] its memory serves values on the way, and no output takes it
   const tt_type_t **input_types, **output_types;
   size_t *output_bytes;
 } tt_program_t;

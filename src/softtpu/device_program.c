@@ -26,22 +26,26 @@ static bool allocate_tables(tt_program_t *program) {
   program->donations = tt_alloc_zeroed(inputs * sizeof *program->donations);
   program->input_types = tt_alloc_zeroed(inputs * sizeof(void *));
   program->aliases = tt_alloc_zeroed(outputs * sizeof *program->aliases);
+  program->borrows = tt_alloc_zeroed(inputs * sizeof *program->borrows);
   program->output_types = tt_alloc_zeroed(outputs * sizeof(void *));
   program->output_bytes = tt_alloc_zeroed(outputs * sizeof(size_t));
-  return program->donations && program->input_types && program->aliases && program->output_types &&
-         program->output_bytes;
+  return program->donations && program->input_types && program->aliases && program->borrows &&
+         program->output_types && program->output_bytes;
 }
 
 static void fill_tables(tt_program_t *program, const tt_graph_t *graph) {
   for (uint32_t i = 0; i < program->input_count; i++) {
     program->input_types[i] = tt_plan_input_type(program->plan, i);
     program->donations[i] = graph->donations ? graph->donations[i] : TT_KEEP;
+    program->borrows[i] = tt_plan_input_written(program->plan, i);
   }
   for (uint32_t i = 0; i < program->output_count; i++) {
     program->output_types[i] = tt_plan_output_type(program->plan, i);
     program->output_bytes[i] = tt_type_bytes(program->output_types[i]);
     program->aliases[i] = tt_plan_output_alias(program->plan, i);
-    if (program->aliases[i] >= 0) program->alias_count++;
+    if (program->aliases[i] < 0) continue;
+    program->alias_count++;
+    program->borrows[program->aliases[i]] = false;
   }
 }
 
@@ -93,6 +97,7 @@ void tt_program_release(tt_program_t *program) {
   tt_graph_destroy(program->graph);
   tt_free(program->donations);
   tt_free(program->aliases);
+  tt_free(program->borrows);
   tt_free(program->input_types);
   tt_free(program->output_types);
   tt_free(program->output_bytes);

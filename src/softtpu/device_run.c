@@ -14,9 +14,9 @@
 // Arguments and results for which a run needs no allocation of its own.
 #define SMALL_COUNT 16
 
-// What one run needs, on the stack or behind a task. `waits` and `copies` are NULL where unused.
-// Pointers are final when the run is enqueued: arrays may lose their memory afterwards, the run
-// keeps the addresses and the queue's order keeps the memory.
+// What one run needs, on the stack or behind a task. `waits`, `copies` and `originals` are NULL
+// where unused. Pointers are final when the run is enqueued: arrays may lose their memory
+// afterwards, the run keeps the addresses and the queue's order keeps the memory.
 typedef struct run_s {
   tt_program_t *program;
   tt_device_t *device;
@@ -24,6 +24,7 @@ typedef struct run_s {
   const void **inputs;
   void **outputs;
   const void **copies;  // [output] what to put in it first: an input that could not be taken over
+  const void **originals;  // [input] what to put in it first: it may not be written, this is a copy
   tt_queue_event_t **waits;  // retained: arguments that are not ready or have failed
   uint32_t wait_count;
   uint64_t (*scalars)[2];
@@ -146,6 +147,45 @@ static tt_status_t make_output(run_t *run, const tt_operand_t *inputs, uint32_t 
   return TT_OK_STATUS;
 }
 
+static size_t input_bytes(const run_t *run, uint32_t i) {
+  return tt_type_bytes(run->program->input_types[i]);
+}
+
+// The arena and the copies go back at once: only work after this run can get them.
+static void free_scratch(const run_t *run) {
+  tt_memory_t *memory = &run->device->memory;
+  uint64_t until = run->device->queue.enqueued;
+  tt_memory_free(memory, run->arena, run->program->arena_bytes, until);
+  for (uint32_t i = 0; run->originals && i < run->program->input_count; i++) {
+    if (!run->originals[i]) continue;
+    tt_memory_free(memory, (void *)(uintptr_t)run->inputs[i], input_bytes(run, i), until);
+  }
+}
+
+// A plan that keeps its own values in an input's place does so always. Where that may not be
+// written, a copy serves.
+static tt_status_t copy_inputs(run_t *run, const tt_operand_t *inputs) {
+  if (!run->originals) return TT_OK_STATUS;
+  for (uint32_t i = 0; i < run->program->input_count; i++) run->originals[i] = NULL;
+  for (uint32_t i = 0; i < run->program->input_count; i++) {
+    void *copy = NULL;
+    if (!run->program->borrows[i] || !inputs[i].array || may_take(run->program, inputs, i))
+      continue;
+    TT_RETURN_IF_ERROR(tt_memory_allocate(&run->device->memory, input_bytes(run, i), false, &copy));
+    run->originals[i] = run->inputs[i];
+    run->inputs[i] = copy;
+  }
+  return TT_OK_STATUS;
+}
+
+static tt_status_t make_scratch(run_t *run, const tt_operand_t *inputs) {
+  TT_RETURN_IF_ERROR(
+      tt_memory_allocate(&run->device->memory, run->program->arena_bytes, false, &run->arena));
+  tt_status_t status = copy_inputs(run, inputs);
+  if (status) free_scratch(run);
+  return status;
+}
+
 static tt_status_t make_outputs(run_t *run, const tt_operand_t *inputs, tt_array_t **outputs) {
   for (uint32_t i = 0; i < run->program->output_count; i++) {
     if (run->copies) run->copies[i] = NULL;
@@ -155,16 +195,9 @@ static tt_status_t make_outputs(run_t *run, const tt_operand_t *inputs, tt_array
       return status;
     }
   }
-  tt_status_t status =
-      tt_memory_allocate(&run->device->memory, run->program->arena_bytes, false, &run->arena);
+  tt_status_t status = make_scratch(run, inputs);
   if (status) discard_outputs(outputs, run->program->output_count, run, inputs);
   return status;
-}
-
-// The arena goes back at once: only work after this run can get it.
-static void free_arena(const run_t *run) {
-  tt_memory_free(&run->device->memory, run->arena, run->program->arena_bytes,
-                 run->device->queue.enqueued);
 }
 
 // Donated arrays lose their memory: to the output that took it over, else to the allocator.
@@ -194,6 +227,10 @@ static void end_foreign_inputs(const tt_program_t *program, const tt_operand_t *
 static tt_status_t run_plan(const run_t *run, tt_pool_t *pool) {
   for (uint32_t i = 0; i < run->program->output_count; i++) {
     if (run->copies[i]) memcpy(run->outputs[i], run->copies[i], run->program->output_bytes[i]);
+  }
+  for (uint32_t i = 0; i < run->program->input_count; i++) {
+    if (!run->originals[i]) continue;
+    memcpy((void *)(uintptr_t)run->inputs[i], run->originals[i], input_bytes(run, i));
   }
   return tt_plan_run(run->program->plan, pool, run->inputs, run->outputs, run->arena);
 }
@@ -243,7 +280,7 @@ static void run_task(tt_task_t *base) {
 // A task with all its tables in one block. `take`: outputs may take over inputs' memory.
 static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool take) {
   size_t inputs = program->input_count, outputs = program->output_count;
-  size_t size = sizeof(run_task_t) + inputs * (2 * sizeof(uint64_t) + 2 * sizeof(void *)) +
+  size_t size = sizeof(run_task_t) + inputs * (2 * sizeof(uint64_t) + 3 * sizeof(void *)) +
                 outputs * 2 * sizeof(void *);
   run_task_t *task = tt_alloc(size);
   tt_queue_event_t *event = tt_queue_event_create();
@@ -263,6 +300,7 @@ static run_task_t *make_task(tt_program_t *program, tt_device_t *device, bool ta
   run->waits = (tt_queue_event_t **)(run->inputs + inputs);
   run->outputs = (void **)(run->waits + inputs);
   run->copies = take ? (const void **)(run->outputs + outputs) : NULL;
+  run->originals = take ? (const void **)(run->outputs + 2 * outputs) : NULL;
   tt_program_retain(program);
   return task;
 }
@@ -300,12 +338,12 @@ static void commit(run_task_t *task, const tt_operand_t *inputs, tt_array_t **ou
     tt_queue_event_retain(task->event);
   }
   consume_inputs(&task->run, inputs, outputs);
-  free_arena(&task->run);
+  free_scratch(&task->run);
 }
 
 static void undo(run_task_t *task, const tt_operand_t *inputs, tt_array_t **outputs) {
   discard_outputs(outputs, task->run.program->output_count, &task->run, inputs);
-  free_arena(&task->run);
+  free_scratch(&task->run);
 }
 
 // Nothing is final before the push has succeeded: donations and the outputs' events are commit's,
@@ -361,10 +399,16 @@ static tt_status_t fail_outputs(run_t *run, tt_array_t **outputs, tt_status_t fa
 static tt_status_t execute_inline(tt_device_t *device, tt_program_t *program,
                                   const tt_operand_t *inputs, tt_array_t **outputs,
                                   tt_queue_event_t **out_done, bool *out_taken) {
-  const void *input_pointers[SMALL_COUNT], *copies[SMALL_COUNT];
+  const void *input_pointers[SMALL_COUNT], *copies[SMALL_COUNT], *originals[SMALL_COUNT];
   void *output_pointers[SMALL_COUNT];
   uint64_t scalars[SMALL_COUNT][2];
-  run_t run = {program, device, NULL, input_pointers, output_pointers, copies, NULL, 0, scalars};
+  run_t run = {.program = program,
+               .device = device,
+               .inputs = input_pointers,
+               .outputs = output_pointers,
+               .copies = copies,
+               .originals = originals,
+               .scalars = scalars};
   bool ready;
   *out_taken = true;
   TT_RETURN_IF_ERROR(check_inputs(&run, inputs, &ready));
@@ -374,7 +418,7 @@ static tt_status_t execute_inline(tt_device_t *device, tt_program_t *program,
   TT_RETURN_IF_ERROR(make_outputs(&run, inputs, outputs));
   consume_inputs(&run, inputs, outputs);
   tt_status_t failure = run_plan(&run, NULL);
-  free_arena(&run);
+  free_scratch(&run);
   return failure ? fail_outputs(&run, outputs, failure, out_done) : TT_OK_STATUS;
 }
 

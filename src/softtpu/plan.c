@@ -212,7 +212,8 @@ static tt_status_t plan_graph(tt_plan_t *plan) {
   tt_status_t status = TT_OK_STATUS;
   p.values = tt_arena_zeroed(&p.scratch, sizeof *p.values * (plan->graph->value_count + 1));
   plan->aliases = TT_ARENA_ARRAY(&plan->arena, int32_t, plan->output_count + 1);
-  if (!p.values || !plan->aliases) status = tt__plan_no_memory();
+  plan->written = tt_arena_zeroed(&plan->arena, plan->input_count + 1);
+  if (!p.values || !plan->aliases || !plan->written) status = tt__plan_no_memory();
   for (uint32_t v = 0; !status && v < plan->graph->value_count; v++)
     p.values[v].buffer = TT__NO_BUFFER;
   if (!status) status = order_block(&p, plan->graph->main, &plan->main);
@@ -283,6 +284,9 @@ const tt_type_t *tt_plan_output_type(const tt_plan_t *plan, uint32_t index) {
 size_t tt_plan_arena_bytes(const tt_plan_t *plan) { return plan->arena_bytes; }
 int32_t tt_plan_output_alias(const tt_plan_t *plan, uint32_t index) {
   return plan->aliases ? plan->aliases[index] : -1;
+}
+bool tt_plan_input_written(const tt_plan_t *plan, uint32_t index) {
+  return plan->written && plan->written[index];
 }
 uint64_t tt_plan_cost(const tt_plan_t *plan) { return plan->cost; }
 uint32_t tt_plan_kernel_count(const tt_plan_t *plan) { return plan->kernel_count; }

@@ -28,6 +28,8 @@ const tt_type_t *tt_plan_output_type(const tt_plan_t *plan, uint32_t index);
 size_t tt_plan_arena_bytes(const tt_plan_t *plan);  // temporaries, 64-byte aligned
 // Which donated input's memory output `index` is written to, or -1: its own buffer.
 int32_t tt_plan_output_alias(const tt_plan_t *plan, uint32_t index);
+// Whether a run writes to input `index`, a donated one: an output or values on the way.
+bool tt_plan_input_written(const tt_plan_t *plan, uint32_t index);
 // A rough count of nanoseconds of work, for deciding between inline and queued execution.
 uint64_t tt_plan_cost(const tt_plan_t *plan);
 // Number of kernels, and a readable listing of them for tests and debugging (caller frees).

@@ -122,6 +122,7 @@ struct tt_plan_s {
   uint32_t kernel_count, base_count;
   size_t arena_bytes;
   int32_t *aliases;  // one an output
+  bool *written;     // one an input
   uint64_t cost;
   uint32_t input_count, output_count;
 };

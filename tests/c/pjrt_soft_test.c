@@ -155,6 +155,47 @@ TEST(donated_and_used) {
   tt_executable_release(program);
 }
 
+// The same where the plan keeps a value of its own in the donated array's place.
+TEST(donated_for_room_and_used) {
+  tt_graph_t *graph;
+  int64_t n = 1000;
+  tt_type_t type = {TT_F32, 1, &n};
+  tt_value_t x, y, sorted;
+  EXPECT_OK(tt_graph_create("main", &graph));
+  EXPECT_OK(tt_graph_argument(graph, graph->main, type, &x));
+  EXPECT_OK(tt_graph_argument(graph, graph->main, type, &y));
+  tt_build_t b = tt_build_on(graph, graph->main);
+  tt_value_t twice = tt_emit_binary(&b, TT_OP_ADD, x, x);
+  tt_emit_sort(&b, &twice, 1, 0, false, &sorted);
+  tt_value_t out[2];
+  out[0] = tt_emit_slice_dim(&b, sorted, 0, 0, 1, 1);
+  int64_t dims[1] = {0};
+  int64_t rest = n - 1;  // of another size, so that no output takes the place over
+  tt_value_t least = tt_emit_broadcast_in_dim(&b, out[0], 1, &rest, (int64_t[]){0});
+  out[1] = tt_emit_binary(&b, TT_OP_ADD, tt_emit_slice_dim(&b, y, 0, 1, n, 1), least);
+  EXPECT_OK(tt_build_finish(&b));
+  EXPECT_OK(tt_graph_return(graph, graph->main, out, 2));
+  graph->donations[0] = TT_DONATE;
+  tt_executable_t *program = NULL;
+  EXPECT_OK(tt_client_compile(client, graph, &program));
+  tt_graph_destroy(graph);
+  float data[1000];
+  for (int i = 0; i < 1000; i++) data[i] = (float)(i + 1);
+  tt_buffer_t *buffer, *results[2];
+  EXPECT_OK(tt_buffer_create(client, 0, &type, data, &buffer));
+  tt_input_t inputs[2] = {{.buffer = buffer}, {.buffer = buffer}};
+  EXPECT_OK(tt_executable_execute(program, 0, inputs, 2, results));
+  float first;
+  EXPECT_OK(tt_buffer_read(results[0], &first, sizeof first));
+  EXPECT(first == 2);
+  EXPECT_OK(tt_buffer_read(results[1], data, sizeof data - sizeof *data));
+  EXPECT(data[998] == 1002);
+  tt_buffer_release(buffer);
+  tt_buffer_release(results[0]);
+  tt_buffer_release(results[1]);
+  tt_executable_release(program);
+}
+
 TEST(trim) {
   tt_buffer_release(zeros(16 * MIB));
   EXPECT_OK(tt_client_synchronize(client, 0));
@@ -326,6 +367,7 @@ int main(void) {
       execute_out_of_memory,
       released_while_queued,
       donated_and_used,
+      donated_for_room_and_used,
       trim,
       other_devices_array,
       bytecode_runs,
