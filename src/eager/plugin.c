@@ -1,6 +1,7 @@
 // Which plugin the process uses: TORCHTPU_PLUGIN, else libtpu where the PCI bus shows a TPU, else
 // the software TPU.
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,20 @@ static bool is_tpu(const char *device) {
   return false;
 }
 
-static bool has_tpu(void) {
+static bool find_tpu(void) {
   DIR *bus = opendir("/sys/bus/pci/devices");
   bool found = false;
   if (!bus) return false;
   for (struct dirent *e; !found && (e = readdir(bus));) found = is_tpu(e->d_name);
   closedir(bus);
   return found;
+}
+
+// Looked for once: PyTorch asks for devices at each op on fake tensors.
+static bool has_tpu(void) {
+  static _Atomic int known;  // 0: not yet, 1: none, 2: there is one
+  if (!atomic_load(&known)) atomic_store(&known, find_tpu() ? 2 : 1);
+  return atomic_load(&known) == 2;
 }
 
 const char *tt__plugin(void) {
