@@ -702,6 +702,27 @@ def subgroups(rank: int, size: int) -> None:
         same(t, data(1))
 
 
+@case(modes=("strict",))
+def mesh_of_a_bound_world(rank: int, size: int) -> None:
+    """`init_process_group(device_id=...)`, then a mesh: its groups are made, none is split."""
+    make = dist.distributed_c10d._new_process_group_helper
+    with tempfile.TemporaryDirectory() as folder:
+        where = [folder if rank == 0 else None]
+        dist.broadcast_object_list(where, src=0)
+        store = dist.FileStore(f"{where[0]}/store", size)
+        timeout = datetime.timedelta(seconds=30)
+        device = torch.device("tpu", 0)
+        group, _ = make(
+            size, rank, [], "tpu_dist", store, "bound", timeout=timeout, device_id=device
+        )
+        assert group.bound_device_id is None
+        t = data(rank).to("tpu")
+        group.allreduce([t]).wait()
+        same(t, sum(everyone(size)))
+        group.shutdown()
+        dist.barrier()
+
+
 @case(sizes=(2, 3))
 def objects(rank: int, size: int) -> None:
     mine = {"rank": rank, "text": "x" * (10 + 1000 * rank)}

@@ -64,6 +64,7 @@ def _set_defaults() -> None:
 
     PyTorch 2.13 takes gloo for the default of a group that names no backend, and none at all for
     one that names several ("cpu:gloo,tpu:tpu_dist"). DDP asks for the default and fails on both.
+    Of a group that keeps its `device_id` a DeviceMesh expects that it can be split.
     """
     c10d = dist.distributed_c10d
     make = c10d._new_process_group_helper
@@ -78,6 +79,7 @@ def _set_defaults() -> None:
             device.type == "tpu" for device in group._device_types
         ):
             group._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
+            group.bound_device_id = None
         return made
 
     c10d._new_process_group_helper = make_with_default
