@@ -80,7 +80,8 @@ def test_memory_statistics(device):
     assert torch.tpu.memory_allocated() <= before + 4096
     cached = torch.tpu.memory_reserved()
     torch.tpu.empty_cache()
-    assert torch.tpu.memory_reserved() <= cached - x_bytes
+    # A plugin that does not say what it keeps has 0 before and after.
+    assert torch.tpu.memory_reserved() <= max(cached - x_bytes, 0)
 
 
 def test_autocast_and_scaler(device):
