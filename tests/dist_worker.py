@@ -593,9 +593,11 @@ def source_of_no_message(rank: int, size: int) -> None:
 @case(modes=("strict",))
 def interrupted(rank: int, size: int) -> None:
     """Ctrl-C ends any wait for a rank that does not come, and the group can be given up at once."""
+    t = torch.ones(2, device="tpu")  # made before: its first use imports much
+    torch.tpu.synchronize()
     calls = (
-        lambda group: dist.all_reduce(torch.ones(2, device="tpu"), group=group),
-        lambda group: dist.recv(torch.ones(2, device="tpu"), group=group, group_src=1),
+        lambda group: dist.all_reduce(t, group=group),
+        lambda group: dist.recv(t, group=group, group_src=1),
         lambda group: dist.barrier(group=group, async_op=True).wait(),
     )
     for call in calls:
